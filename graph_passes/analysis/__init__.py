@@ -1,0 +1,1 @@
+"""Facts about a graph that passes ask for; nothing here changes anything."""

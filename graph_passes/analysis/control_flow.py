@@ -1,0 +1,48 @@
+"""The v1 loop and the branches of lowered conditionals that a node lives in.
+
+A node inside a branch that is not taken is dead, and deadness spreads to whatever it feeds: nodes of different branches
+must never be merged. TensorFlow lowers `tf.cond` and Keras's conditional updates to Switch and Merge before plugins run.
+"""
+
+from __future__ import annotations
+
+from graph_passes.ir import Graph
+
+Context = frozenset[tuple[str, object]]
+_TOP: Context = frozenset()
+_OPS = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "_SwitchN")
+
+
+def contexts(graph: Graph) -> dict[str, Context]:
+    """The branches and frames around each node; nodes at the top level are absent.
+
+    Merge ends what its inputs do not share; Exit ends its frame.
+    """
+    found: dict[str, Context] = {}
+    if not any(op in graph.by_op for op in _OPS):
+        return found
+    port_contexts: dict[tuple[str, int], Context] = {}
+    for node in graph.topological:
+        incoming = [port_contexts.get((ref.node, ref.port), found.get(ref.node, _TOP)) for ref in node.inputs]
+        incoming += [found.get(name, _TOP) for name in node.controls]
+        if node.op.endswith("Merge") and incoming:
+            context = frozenset.intersection(*incoming[: len(_forward_inputs(graph, node.name))])
+        else:
+            context = frozenset().union(*incoming)
+        if node.op.endswith("Enter"):
+            context |= {("frame", node.attr("frame_name"))}
+        elif node.op.endswith("Exit"):
+            context = frozenset(part for part in context if part[0] != "frame")
+        if context:
+            found[node.name] = context
+        if "Switch" in node.op:
+            predicate = str(node.inputs[1])
+            for port in range(2 if node.op != "_SwitchN" else node.attr("num_outs", 2)):
+                port_contexts[(node.name, port)] = context | {("branch " + predicate, port)}
+    return found
+
+
+def _forward_inputs(graph: Graph, name: str) -> list[str]:
+    node = graph.nodes[name]
+    refs = [ref.node for ref in node.inputs if graph.nodes[ref.node].op not in ("NextIteration", "RefNextIteration")]
+    return refs or [name]

@@ -1,0 +1,58 @@
+"""Which nodes lie downstream of which, for a few sources, in one sweep over the graph.
+
+Each node carries one integer whose bit i says that source i reaches it: a sweep in topological order takes one `or` per
+edge, so the cost is linear in the size of the graph (times sources / 64 for the width of the integer), and no search is
+ever started per pair of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from graph_passes.ir import Graph
+
+
+class Reachability:
+    """Answers `reaches(a, b)` for the given sources; paths run through data and control edges.
+
+    Args:
+        graph: the graph. Back-edges of v1 loops are not followed.
+        sources: names of the nodes that may be asked about as the start of a path.
+    """
+
+    def __init__(self, graph: Graph, sources: Iterable[str]):
+        self._bit = {name: 1 << index for index, name in enumerate(sorted(set(sources)))}
+        self._mask: dict[str, int] = {}
+        masks = self._mask
+        for node in graph.topological if self._bit else ():
+            mask = self._bit.get(node.name, 0)
+            for ref in node.inputs:
+                mask |= masks.get(ref.node, 0)
+            for name in node.controls:
+                mask |= masks.get(name, 0)
+            if mask:
+                masks[node.name] = mask
+
+    def reaches(self, source: str, node: str) -> bool:
+        """Whether a path leads from `source` to `node`; a node reaches itself."""
+        return bool(self._mask.get(node, 0) & self._bit[source])
+
+
+def levels(graph: Graph, candidates: Collection[str]) -> dict[str, int]:
+    """How many candidates lie on the longest path that ends at each node, itself included.
+
+    Two candidates of one level cannot reach each other. More: when all candidates of a level are merged into one node,
+    for every level at once, no cycle can arise, because each edge between merged nodes leads to a higher level.
+
+    Returns:
+        The level by node name; 0 for a node with no candidate upstream.
+    """
+    level: dict[str, int] = {}
+    for node in graph.topological:
+        deepest = 0
+        for ref in node.inputs:
+            deepest = max(deepest, level.get(ref.node, 0))
+        for name in node.controls:
+            deepest = max(deepest, level.get(name, 0))
+        level[node.name] = deepest + (node.name in candidates)
+    return level

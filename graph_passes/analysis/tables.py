@@ -1,0 +1,135 @@
+"""Embedding tables of a graph: variables, who reads them, who writes them, which lookups there are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from graph_passes.analysis.constants import scalar
+from graph_passes.ir import UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
+from graph_passes.ir.op_defs import READERS
+
+_PASS_THROUGH = frozenset({"Identity", "Enter", "Switch"})
+
+
+class Table(NamedTuple):
+    """A variable, as one graph knows it.
+
+    Attributes:
+        root: name of the node that every use of its handle comes from; one variable has one root.
+        shape: static shape [rows, ...], unknown rank when the graph does not say.
+        traceable: False when the handle is chosen at run time (Merge, loop variables of resource type, ...).
+    """
+
+    root: str
+    shape: Shape
+    traceable: bool
+
+
+def table_of(graph: Graph, handle: TensorRef) -> Table:
+    """The variable that a resource handle belongs to."""
+    node = graph.producer(handle)
+    while node.op in _PASS_THROUGH and node.name not in graph.fed:
+        node = graph.producer(node.inputs[0])
+    if node.op == "VarHandleOp" and node.attr("shared_name"):
+        root = f"variable {node.attr('container', b'')!r} {node.attr('shared_name')!r}"
+        return Table(root, node.attr("shape", UNKNOWN_SHAPE), True)
+    shapes = node.attr("_handle_shapes") or [node.attr("shape", UNKNOWN_SHAPE)]
+    traceable = node.op in ("_Arg", "VarHandleOp", "Placeholder", "Const")
+    return Table(node.name, shapes[0] if node.op != "Placeholder" else UNKNOWN_SHAPE, traceable)
+
+
+class Access(NamedTuple):
+    """The nodes that read and that may write one variable; a call that is given the handle counts as a write."""
+
+    reads: list[Node]
+    writes: list[Node]
+
+
+def accesses(graph: Graph) -> dict[str, Access]:
+    """Reads and writes of every variable, by root (see `Table`), in the order of names."""
+    found: dict[str, Access] = {}
+    for name in sorted(graph.nodes):
+        node = graph.nodes[name]
+        if node.op in _PASS_THROUGH:
+            continue
+        for ref in node.inputs:
+            if _is_handle(graph, ref):
+                access = found.setdefault(table_of(graph, ref).root, Access([], []))
+                (access.reads if node.op in READERS else access.writes).append(node)
+    return found
+
+
+_HANDLE_SOURCES = frozenset({"_Arg", "VarHandleOp", "Placeholder", "Const", "Enter", "Identity", "Switch", "Merge"})
+
+
+def _is_handle(graph: Graph, ref: TensorRef) -> bool:
+    node = graph.producer(ref)
+    if node.op not in _HANDLE_SOURCES:
+        return False
+    if node.op == "VarHandleOp":
+        return True
+    return (node.attr("T") or node.attr("dtype")) == "resource"
+
+
+class Lookup(NamedTuple):
+    """One gather of rows of a variable.
+
+    Attributes:
+        node: the gather.
+        handle: the table's resource handle.
+        table: the variable.
+        ids: the row numbers, of any shape.
+        read: the ReadVariableOp in between, None for a ResourceGather.
+        dtype: dtype of the rows.
+    """
+
+    node: Node
+    handle: TensorRef
+    table: Table
+    ids: TensorRef
+    read: Node | None
+    dtype: DType
+
+    def row_shape(self, graph: Graph) -> Shape:
+        """Static shape of one row, from the table's or from the gather's own annotation."""
+        if self.table.shape.dims:
+            return Shape(self.table.shape.dims[1:])
+        result, rank = self.node.output_shape().dims, graph.shape(self.ids).rank
+        return UNKNOWN_SHAPE if result is None or rank is None else Shape(result[rank:])
+
+
+def resource_lookups(graph: Graph) -> list[Lookup]:
+    """Every ResourceGather of the graph, by name."""
+    return [_resource_lookup(graph, node) for node in graph.of("ResourceGather")]
+
+
+def refreshed(graph: Graph, lookup: Lookup) -> Lookup:
+    """A resource lookup as it stands in a later version of its graph."""
+    return _resource_lookup(graph, graph.nodes[lookup.node.name])
+
+
+def _resource_lookup(graph: Graph, node: Node) -> Lookup:
+    handle, ids = node.inputs
+    return Lookup(node, handle, table_of(graph, handle), ids, None, node.attr("dtype"))
+
+
+def read_lookups(graph: Graph) -> list[Lookup]:
+    """Every GatherV2 whose rows come from a ReadVariableOp, through Identity nodes; by name."""
+    found = []
+    for node in graph.of("GatherV2"):
+        source = graph.producer(node.inputs[0])
+        while source.op == "Identity" and source.name not in graph.fed:
+            source = graph.producer(source.inputs[0])
+        if source.op == "ReadVariableOp" and source.name not in graph.fed:
+            handle = source.inputs[0]
+            dtype = node.attr("Tparams")
+            found.append(Lookup(node, handle, table_of(graph, handle), node.inputs[1], source, dtype))
+    return found
+
+
+def gather_axis(graph: Graph, gather: Node) -> int | None:
+    """The axis of a GatherV2 when it is a constant."""
+    axis = scalar(graph, gather.inputs[2])
+    return None if axis is None else int(axis)
+
+

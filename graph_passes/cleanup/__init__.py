@@ -1,0 +1,1 @@
+"""Passes that bring a graph into one form, and tidy it afterwards."""

@@ -1,0 +1,199 @@
+"""An immutable view of a GraphDef with the indices that passes need."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from tensorflow.core.framework import function_pb2, graph_pb2, versions_pb2
+
+from graph_passes.errors import GraphError
+from graph_passes.ir.node import Node, parse_ref
+from graph_passes.ir.types import DType, Shape, TensorRef
+
+
+class Use(NamedTuple):
+    """Input number `index` of node `node`; index -1 is a control input."""
+
+    node: Node
+    index: int
+
+
+CONTROL = -1
+
+
+class Graph:
+    """Nodes by name, and what must survive every rewrite.
+
+    A graph never changes: passes stage edits in a `Mutation`, which gives a new graph that shares the untouched nodes.
+
+    Attributes:
+        nodes: all nodes by name, in the order of the GraphDef.
+        feeds: tensors that the caller provides; nothing may look through them.
+        fetches: tensors that the caller reads.
+        preserve: names of nodes that must stay, with their signature.
+        library: functions that nodes may call. Passes leave it alone.
+        versions: producer and consumer versions of the GraphDef.
+    """
+
+    def __init__(
+        self,
+        nodes: dict[str, Node],
+        feeds: Iterable[str] = (),
+        fetches: Iterable[str] = (),
+        preserve: Iterable[str] = (),
+        library: function_pb2.FunctionDefLibrary | None = None,
+        versions: versions_pb2.VersionDef | None = None,
+    ):
+        self.nodes = nodes
+        self.feeds = tuple(feeds)
+        self.fetches = tuple(fetches)
+        self.preserve = tuple(preserve)
+        self.library = library if library is not None else function_pb2.FunctionDefLibrary()
+        self.versions = versions if versions is not None else versions_pb2.VersionDef()
+
+    @classmethod
+    def from_graph_def(
+        cls,
+        graph_def: graph_pb2.GraphDef,
+        fetches: Sequence[str] = (),
+        feeds: Sequence[str] = (),
+        preserve: Sequence[str] = (),
+    ) -> Graph:
+        """A view of `graph_def`, which must not be changed while the view lives.
+
+        Raises:
+            GraphError: two nodes have one name, or a fetch, feed or preserved name does not exist.
+        """
+        nodes = {proto.name: Node.from_proto(proto) for proto in graph_def.node}
+        if len(nodes) != len(graph_def.node):
+            seen: set[str] = set()
+            twice = next(n.name for n in graph_def.node if n.name in seen or seen.add(n.name))  # type: ignore[func-returns-value]
+            raise GraphError(f"Node names must be unique. Received two nodes named '{twice}'.")
+        graph = cls(nodes, feeds, fetches, preserve, graph_def.library, graph_def.versions)
+        for kind, names in (("fetch", fetches), ("feed", feeds)):
+            for name in names:
+                if parse_ref(name.removeprefix("^")).node not in nodes:
+                    raise GraphError(f"The {kind} '{name}' names no node of the graph.")
+        return graph
+
+    def to_graph_def(self) -> graph_pb2.GraphDef:
+        graph_def = graph_pb2.GraphDef(library=self.library, versions=self.versions)
+        graph_def.node.extend(node.to_proto() for node in self.nodes.values())
+        return graph_def
+
+    def with_nodes(self, nodes: dict[str, Node]) -> Graph:
+        """The same graph with other nodes."""
+        return Graph(nodes, self.feeds, self.fetches, self.preserve, self.library, self.versions)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def producer(self, ref: TensorRef) -> Node:
+        return self.nodes[ref.node]
+
+    def shape(self, ref: TensorRef) -> Shape:
+        return self.nodes[ref.node].output_shape(ref.port)
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """Nodes that must stay under their name: feeds, fetches and the preserve set."""
+        names = [*self.feeds, *self.fetches, *self.preserve]
+        return frozenset(parse_ref(name.removeprefix("^")).node for name in names)
+
+    @cached_property
+    def kept_for_control(self) -> frozenset[str]:
+        """Kept nodes that matter only as something to wait for: the control outputs of a function.
+
+        TensorFlow lists every stateful node of a function here, reads of tables included. What a function returns leaves
+        it through `_Retval` nodes, so nobody outside can read the outputs of the rest.
+        """
+        if not self.of("_Arg", "_Retval"):
+            return frozenset()
+        names = [parse_ref(name.removeprefix("^")).node for name in (*self.feeds, *self.fetches)]
+        return self.kept.difference(names)
+
+    @cached_property
+    def kept_for_data(self) -> frozenset[str]:
+        """Kept nodes whose outputs somebody outside the graph may read."""
+        return self.kept - self.kept_for_control
+
+    @cached_property
+    def fed(self) -> frozenset[str]:
+        """Nodes whose outputs the caller replaces."""
+        return frozenset(parse_ref(name).node for name in self.feeds)
+
+    @cached_property
+    def by_op(self) -> dict[str, list[Node]]:
+        """Nodes of each op type, sorted by name so that no result depends on the order of nodes."""
+        index: dict[str, list[Node]] = {}
+        for node in self.nodes.values():
+            index.setdefault(node.op, []).append(node)
+        for nodes in index.values():
+            nodes.sort(key=lambda node: node.name)
+        return index
+
+    def of(self, *ops: str) -> list[Node]:
+        """All nodes whose op is one of `ops`, sorted by name within an op."""
+        return [node for op in ops for node in self.by_op.get(op, ())]
+
+    @cached_property
+    def _uses(self) -> dict[str, list[Use]]:
+        uses: dict[str, list[Use]] = {}
+        for node in self.nodes.values():
+            for index, ref in enumerate(node.inputs):
+                uses.setdefault(ref.node, []).append(Use(node, index))
+            for name in node.controls:
+                uses.setdefault(name, []).append(Use(node, CONTROL))
+        return uses
+
+    def uses(self, name: str) -> list[Use]:
+        """Every use of any output of node `name`, control uses included."""
+        return self._uses.get(name, [])
+
+    def uses_of(self, ref: TensorRef) -> list[Use]:
+        """The data uses of one output."""
+        return [use for use in self.uses(ref.node) if use.index >= 0 and use.node.inputs[use.index].port == ref.port]
+
+    @cached_property
+    def topological(self) -> list[Node]:
+        """Nodes so that each comes after what it waits for; ties by name. Back-edges of v1 loops are ignored.
+
+        Raises:
+            GraphError: the graph has a cycle.
+        """
+        waits = {name: self._acyclic_predecessors(node) for name, node in self.nodes.items()}
+        missing = {name: len(predecessors) for name, predecessors in waits.items()}
+        successors: dict[str, list[str]] = {}
+        for name, predecessors in waits.items():
+            for predecessor in predecessors:
+                successors.setdefault(predecessor, []).append(name)
+        ready = [name for name, count in missing.items() if not count]
+        heapq.heapify(ready)
+        order: list[Node] = []
+        while ready:
+            name = heapq.heappop(ready)
+            order.append(self.nodes[name])
+            for successor in successors.get(name, ()):
+                missing[successor] -= 1
+                if not missing[successor]:
+                    heapq.heappush(ready, successor)
+        if len(order) < len(self.nodes):
+            stuck = min(name for name, count in missing.items() if count)
+            raise GraphError(f"The graph has a cycle through or before node '{stuck}'.")
+        return order
+
+    def _acyclic_predecessors(self, node: Node) -> list[str]:
+        names = [name for name in node.predecessors() if name in self.nodes]
+        if node.op in ("Merge", "RefMerge"):
+            return [name for name in names if self.nodes[name].op not in ("NextIteration", "RefNextIteration")]
+        return names
+
+    def dtype_of(self, ref: TensorRef) -> DType | None:
+        """The dtype of a tensor as its producer's OpDef states it; None when the op is unknown."""
+        from graph_passes.ir.op_defs import output_types  # op_defs asks TensorFlow's registry; text work does not need it
+
+        types = output_types(self.nodes[ref.node], self.library)
+        return types[ref.port] if types is not None and ref.port < len(types) else None

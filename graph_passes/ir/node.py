@@ -1,0 +1,129 @@
+"""One node of a graph: immutable, cheap to make, attributes read on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tensorflow.core.framework import node_def_pb2
+
+from graph_passes.ir import attrs as attrs_lib
+from graph_passes.ir.types import UNKNOWN_SHAPE, Shape, TensorRef
+
+_OUTPUT_SHAPES = "_output_shapes"
+
+
+class Node:
+    """A node: what it computes (op, attributes), from what (inputs, controls) and where (device).
+
+    A node that comes from a GraphDef keeps its NodeDef and reads attributes from it only when asked, so that a graph of
+    25k nodes is cheap to hold. Nodes never change; `replace` gives a changed copy.
+
+    Attributes:
+        name: unique in its graph.
+        op: op type, as in OpDef.
+        inputs: data inputs, in order.
+        controls: names of the control inputs.
+        device: full device name, or "".
+    """
+
+    __slots__ = ("_attrs", "_proto", "controls", "device", "inputs", "name", "op")
+
+    def __init__(
+        self,
+        name: str,
+        op: str,
+        inputs: Iterable[TensorRef] = (),
+        controls: Iterable[str] = (),
+        device: str = "",
+        attrs: Mapping[str, Any] | None = None,
+    ):
+        self.name = name
+        self.op = op
+        self.inputs = tuple(inputs)
+        self.controls = tuple(dict.fromkeys(controls))
+        self.device = device
+        self._attrs: Mapping[str, Any] = attrs or {}
+        self._proto: node_def_pb2.NodeDef | None = None
+
+    @classmethod
+    def from_proto(cls, proto: node_def_pb2.NodeDef) -> Node:
+        node = cls.__new__(cls)
+        node.name = proto.name
+        node.op = proto.op
+        node.inputs, node.controls = _parse_inputs(proto.input)
+        node.device = proto.device
+        node._attrs = {}
+        node._proto = proto
+        return node
+
+    def to_proto(self) -> node_def_pb2.NodeDef:
+        if self._proto is not None:
+            return self._proto
+        proto = node_def_pb2.NodeDef(name=self.name, op=self.op, device=self.device)
+        proto.input.extend([str(ref) for ref in self.inputs] + ["^" + name for name in self.controls])
+        for key in sorted(self._attrs):
+            proto.attr[key].CopyFrom(attrs_lib.to_proto(self._attrs[key]))
+        return proto
+
+    def attr(self, key: str, default: Any = None) -> Any:
+        """The Python value of an attribute (see `graph_passes.ir.attrs`), or `default` when it is absent."""
+        if self._proto is not None:
+            attr = self._proto.attr
+            return attrs_lib.from_proto(attr[key]) if key in attr else default
+        value = self._attrs.get(key, default)
+        return attrs_lib.from_proto(value) if type(value).__name__ == "AttrValue" else value
+
+    def attr_names(self) -> list[str]:
+        return sorted(self._proto.attr if self._proto is not None else self._attrs)
+
+    def replace(
+        self,
+        inputs: Iterable[TensorRef] | None = None,
+        controls: Iterable[str] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> Node:
+        """A copy with other inputs, control inputs or attributes; None keeps what is there."""
+        if attrs is None:
+            attrs = self._attrs if self._proto is None else {k: self._proto.attr[k] for k in self._proto.attr}
+        return Node(
+            self.name,
+            self.op,
+            self.inputs if inputs is None else inputs,
+            self.controls if controls is None else controls,
+            self.device,
+            attrs,
+        )
+
+    def attrs(self) -> dict[str, Any]:
+        """All attributes, as Python values."""
+        return {key: self.attr(key) for key in self.attr_names()}
+
+    def output_shape(self, port: int = 0) -> Shape:
+        """The inferred static shape of an output; unknown rank when it was not annotated."""
+        shapes = self.attr(_OUTPUT_SHAPES)
+        return shapes[port] if shapes and port < len(shapes) else UNKNOWN_SHAPE
+
+    def predecessors(self) -> list[str]:
+        """Names of the nodes that this one waits for, data first, without repetition."""
+        return list(dict.fromkeys([ref.node for ref in self.inputs] + list(self.controls)))
+
+    def __repr__(self) -> str:
+        return f"Node({self.name} = {self.op})"
+
+
+def _parse_inputs(inputs: Iterable[str]) -> tuple[tuple[TensorRef, ...], tuple[str, ...]]:
+    data: list[TensorRef] = []
+    controls: list[str] = []
+    for text in inputs:
+        if text[0] == "^":
+            controls.append(text[1:])
+        else:
+            data.append(parse_ref(text))
+    return tuple(data), tuple(controls)
+
+
+def parse_ref(text: str) -> TensorRef:
+    """"name" or "name:port" to a TensorRef."""
+    name, colon, port = text.rpartition(":")
+    return TensorRef(name, int(port)) if colon and port.isdigit() else TensorRef(text)

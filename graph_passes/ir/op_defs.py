@@ -1,0 +1,76 @@
+"""What TensorFlow's op registry says about a node: arity, types, state."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from tensorflow.core.framework import function_pb2, op_def_pb2
+from tensorflow.python.framework import op_def_registry
+
+from graph_passes.ir.node import Node
+from graph_passes.ir.types import DType
+
+# Stateful for TensorFlow (their order against writes matters) but with no effect of their own: they can go when unread.
+READ_ONLY = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp"})
+PACKED_LOOKUP = "Picasso>PackedLookup"
+READERS = READ_ONLY | {PACKED_LOOKUP}
+
+
+@lru_cache(maxsize=None)
+def op_def(op: str) -> op_def_pb2.OpDef | None:
+    """The OpDef of a registered op, or None."""
+    return op_def_registry.get(op)
+
+
+def is_stateful(node: Node) -> bool:
+    """Whether TensorFlow calls the node's op stateful; an unknown op counts as stateful."""
+    definition = op_def(node.op)
+    return definition is None or definition.is_stateful
+
+
+def can_drop(node: Node) -> bool:
+    """Whether a node without consumers can go: it has no effect but its outputs."""
+    return node.op in READERS or not is_stateful(node)
+
+
+def input_types(node: Node) -> list[DType] | None:
+    """The dtypes of the data inputs as the OpDef and the attributes state them; None for an unknown op."""
+    definition = op_def(node.op)
+    return None if definition is None else _expand(node, definition.input_arg)
+
+
+def output_types(node: Node, library: function_pb2.FunctionDefLibrary) -> list[DType] | None:
+    """The dtypes of the outputs; None for an unknown op."""
+    definition = op_def(node.op)
+    if definition is not None:
+        return _expand(node, definition.output_arg)
+    for function in library.function:
+        if function.signature.name == node.op:
+            return _expand(node, function.signature.output_arg)
+    return None
+
+
+def _expand(node: Node, args: Any) -> list[DType] | None:
+    types: list[DType] = []
+    for arg in args:
+        if arg.type_list_attr:
+            types.extend(node.attr(arg.type_list_attr, []))
+            continue
+        dtype = DType.from_enum(arg.type) if arg.type else _attr_or_default(node, arg.type_attr)
+        count = _attr_or_default(node, arg.number_attr) if arg.number_attr else 1
+        if dtype is None or count is None:
+            return None
+        types.extend([DType(dtype + "_ref") if arg.is_ref and not dtype.endswith("_ref") else dtype] * count)
+    return types
+
+
+def _attr_or_default(node: Node, key: str) -> Any:
+    value = node.attr(key)
+    if value is not None:
+        return value
+    definition = op_def(node.op)
+    for attr in definition.attr if definition is not None else ():
+        if attr.name == key and attr.HasField("default_value"):
+            return DType.from_enum(attr.default_value.type) if attr.type == "type" else attr.default_value.i
+    return None

@@ -1,0 +1,1 @@
+"""Passes that turn many small ops into a few packed ones."""

@@ -1,0 +1,121 @@
+"""D-Packing for single-hot lookups: all lookups of one device and row type become one op over N tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from graph_passes.analysis.control_flow import Context, contexts
+from graph_passes.analysis.devices import device_type
+from graph_passes.analysis.reachability import levels
+from graph_passes.analysis.tables import Lookup, refreshed, resource_lookups
+from graph_passes.errors import ConfigError
+from graph_passes.ir import DType, Graph
+from graph_passes.packing.lookup_emit import emit
+from graph_passes.packing.lookup_plan import Surroundings, plan_group
+from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
+from graph_passes.rewrite.grouping import form_groups
+
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class LookupKey:
+    """What lookups of one pack share: device, dtype of the rows, branch or loop."""
+
+    device: str
+    dtype: DType
+    context: Context
+
+
+@dataclass(frozen=True)
+class EmbeddingPacking(Pass):
+    """Packs ResourceGather ops into `Picasso>PackedLookup`.
+
+    Members of a pack cannot reach each other; their widths may differ. The packed op reads ids where they are (through
+    casts, wraps of negative ids, reshapes and columns of a matrix), and where all inputs of a following ConcatV2 or Pack
+    are lookups of the pack or can be had before it, it writes straight into that op's result. Original names are recorded
+    in the attribute `lookup_names`.
+
+    Args:
+        max_group_size: the most lookups in one pack; None: no limit.
+
+    Before:
+        graph {feeds = [], fetches = [joined], preserve = []}
+        t1 = _Arg() {T = resource, _handle_dtypes = [float32], _handle_shapes = [<10,4>], index = 0} @ /device:CPU:0
+        t2 = _Arg() {T = resource, _handle_dtypes = [float32], _handle_shapes = [<20,8>], index = 1} @ /device:CPU:0
+        ids = _Arg() {T = int32, index = 2} @ /device:CPU:0 -> <?>
+        axis = Const() {dtype = int32, value = int32[](1)} @ /device:CPU:0
+        a = ResourceGather(t1, ids) {Tindices = int32, dtype = float32} @ /device:CPU:0 -> <?,4>
+        b = ResourceGather(t2, ids) {Tindices = int32, dtype = float32} @ /device:CPU:0 -> <?,8>
+        joined = ConcatV2(a, b, axis) {N = 2, T = float32, Tidx = int32} @ /device:CPU:0 -> <?,12>
+    After:
+        graph {feeds = [], fetches = [joined], preserve = []}
+        t1 = _Arg() {T = resource, _handle_dtypes = [float32], _handle_shapes = [<10,4>], index = 0} @ /device:CPU:0
+        t2 = _Arg() {T = resource, _handle_dtypes = [float32], _handle_shapes = [<20,8>], index = 1} @ /device:CPU:0
+        ids = _Arg() {T = int32, index = 2} @ /device:CPU:0 -> <?>
+        axis = Const() {dtype = int32, value = int32[](1)} @ /device:CPU:0
+        picasso/embedding_packing/a = Picasso>PackedLookup(t1, t2, ids) {dtype = float32, ids_types = [int32], lookup_column = [-1, -1], lookup_columns = [0, 0], lookup_ids = [0, 0], lookup_names = ["a", "b"], lookup_narrow = [false, false], lookup_table = [0, 1], lookup_wrap = [0, 0], num_dense = 0, num_outputs = 1, num_shapes = 0, num_tables = 2, output_shapes = [<?,12>], piece_output = [0, 0], piece_source = [0, 1], piece_width = [4, 8], shape_lookup = [], shape_templates = []} @ /device:CPU:0 -> <?,12>
+        joined = Identity(picasso/embedding_packing/a) {T = float32} @ /device:CPU:0 -> <?,12>
+    """  # noqa: E501
+
+    max_group_size: int | None = None
+
+    name: ClassVar[str] = "embedding_packing"
+
+    def __post_init__(self) -> None:
+        if self.max_group_size is not None and self.max_group_size < 2:
+            raise ConfigError(f"`max_group_size` must be >= 2. Received: `max_group_size={self.max_group_size}`.")
+
+    def run(self, graph: Graph, context: PassContext) -> PassResult:
+        report = PassReport(self.name)
+        lookups = []
+        for lookup in resource_lookups(graph):
+            declined = _why_not(graph, lookup)
+            if declined is None:
+                lookups.append(lookup)
+            else:
+                report.declined.append(declined)
+        if not lookups:
+            return PassResult(graph, report)
+        around = Surroundings(levels(graph, {lookup.node.name for lookup in lookups}), contexts(graph))
+        groups = form_groups(
+            lookups,
+            level_of=lambda lookup: around.levels[lookup.node.name],
+            key_of=lambda lookup: LookupKey(lookup.node.device, lookup.dtype, around.context(lookup.node.name)),
+            max_size=self.max_group_size,
+        )
+        for group in groups:
+            members = [refreshed(graph, lookup) for lookup in group.members]  # an earlier pack may have rewired them
+            plan = plan_group(graph, members, group.level, around)
+            if len(group.members) == 1 and not plan.joins:
+                report.declined.append(Declined("single_lookup", group.members[0].node.name, _SINGLE))
+            elif not context.take_fuel():
+                report.declined += [Declined("out_of_fuel", m.node.name, _FUEL) for m in group.members]
+            else:
+                graph, packed = emit(graph, plan)
+                around.add(packed, group.level, group.members[0].node.name)
+                names = tuple(lookup.node.name for lookup in group.members)
+                report.packed.append(Packed(packed, names, tuple(join.node.name for join in plan.joins)))
+                report.notes += plan.notes
+        return PassResult(graph, report)
+
+
+_SINGLE = "It is the only lookup of its device, row type and place in the order, and feeds no concatenation."
+_FUEL = "The limit on rewrites was reached."
+
+
+def _why_not(graph: Graph, lookup: Lookup) -> Declined | None:
+    """The reason why a lookup can be in no pack at all, or None."""
+    node = lookup.node
+    if lookup.dtype not in _DTYPES:
+        return Declined("dtype_not_supported", node.name, f"Its rows are {lookup.dtype}.")
+    if node.attr("batch_dims", 0):
+        return Declined("batch_dims", node.name, "It gathers along a batch dimension.")
+    if device_type(node.device) not in ("", "CPU", "GPU"):
+        return Declined("device_not_supported", node.name, f"It runs on '{node.device}'.")
+    if graph.dtype_of(lookup.ids) not in ("int32", "int64"):
+        return Declined("ids_dtype", node.name, "Its ids are neither int32 nor int64.")
+    if node.name in graph.fed:
+        return Declined("fed", node.name, "The caller feeds its result.")
+    return None

@@ -1,0 +1,1 @@
+"""Passes, the manager that runs them, and the instruments that watch."""

@@ -1,0 +1,1 @@
+"""How rewrites are stated: patterns, sources of ids, and groups of nodes to pack."""

@@ -1,0 +1,137 @@
+"""The options of picasso-tf: the only schema. A Python argument beats the environment, which beats the default.
+
+| option | environment | default | meaning |
+| --- | --- | --- | --- |
+| `dump_dir` | `PICASSO_DUMP_DIR` | none | write each optimised graph, before and after every pass, below this folder |
+| `passes` | `PICASSO_PASSES` | all | the pipeline in its text form, such as `canonicalize, dead_nodes` |
+| `max_group_size` | `PICASSO_MAX_GROUP_SIZE` | no limit | the most lookups in one packed op, >= 2 |
+| `max_rewrites` | `PICASSO_MAX_REWRITES` | no limit | stop after this many rewrites per graph, to find the one that breaks a model |
+| `verify` | `PICASSO_VERIFY` | false | run the verifier around every pass |
+| `reproducer_dir` | `PICASSO_REPRODUCER_DIR` | see below | where a failing pass leaves its reproducer |
+
+Without `reproducer_dir` a reproducer goes to `failures` below `dump_dir`, or to `picasso_tf_failures` in the system's
+temporary folder. When the library is built, `PICASSO_CUDA=0` leaves out the CUDA kernels and `PICASSO_CUDA=1` insists on
+them; the default builds them where nvcc is found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph_passes.errors import ConfigError
+from graph_passes.pipeline.base import Pass
+from graph_passes.pipeline.text import parse_pipeline
+from graph_passes.registry import BY_NAME, PASSES
+
+
+@dataclass(frozen=True)
+class Config:
+    """Options of one `enable` or `optimize_graph`. See the table in `picasso_tf.config`.
+
+    Raises:
+        ConfigError: a value is out of range or a folder cannot be written.
+    """
+
+    dump_dir: str | None = None
+    passes: str | None = None
+    max_group_size: int | None = None
+    max_rewrites: int | None = None
+    verify: bool = False
+    reproducer_dir: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_group_size", "max_rewrites"):
+            least = 2 if name == "max_group_size" else 0
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+                raise ConfigError(f"`{name}` must be an int >= {least}. Received: `{name}={value!r}`.")
+        for name in ("dump_dir", "reproducer_dir", "passes"):
+            value = getattr(self, name)
+            if isinstance(value, os.PathLike):
+                object.__setattr__(self, name, os.fspath(value))
+            elif value is not None and not isinstance(value, str):
+                raise ConfigError(f"`{name}` must be a string. Received: `{name}={value!r}`.")
+        if not isinstance(self.verify, bool):
+            raise ConfigError(f"`verify` must be True or False. Received: `verify={self.verify!r}`.")
+        self.pipeline()
+        for name in ("dump_dir", "reproducer_dir"):
+            if getattr(self, name):
+                _check_writable(name, Path(getattr(self, name)))
+
+    def pipeline(self) -> list[Pass]:
+        """The passes to run, in order."""
+        pipeline = [kind() for kind in PASSES] if self.passes is None else parse_pipeline(self.passes, BY_NAME)
+        if self.max_group_size is None:
+            return pipeline
+        return [_with_option(item, "max_group_size", self.max_group_size) for item in pipeline]
+
+    def reproducers(self) -> Path:
+        """The folder for reproducers."""
+        if self.reproducer_dir:
+            return Path(self.reproducer_dir)
+        if self.dump_dir:
+            return Path(self.dump_dir) / "failures"
+        return Path(tempfile.gettempdir()) / "picasso_tf_failures"
+
+
+def make_config(config: Config | None, options: Mapping[str, Any]) -> Config:
+    """The config that a call asks for: `config` with `options` on top, or the environment's with `options` on top.
+
+    Raises:
+        ConfigError: an option is unknown or has a wrong value.
+    """
+    names = [field.name for field in dataclasses.fields(Config)]
+    for name in options:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f" Did you mean `{close[0]}`?" if close else ""
+            raise ConfigError(f"There is no option `{name}`.{hint} Options: {', '.join(names)}.")
+    if config is not None:
+        if not isinstance(config, Config):
+            raise ConfigError(f"`config` must be a picasso_tf.Config. Received: {config!r}.")
+        return dataclasses.replace(config, **options)
+    return Config(**{**_from_environment(), **options})
+
+
+def _from_environment() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(Config):
+        variable = "PICASSO_" + field.name.upper()
+        text = os.environ.get(variable, "")
+        if not text:
+            continue
+        if field.name.startswith("max_"):
+            if not text.lstrip("-").isdigit():
+                raise ConfigError(f"{variable} must be a whole number. Received: '{text}'.")
+            found[field.name] = int(text)
+        elif field.name == "verify":
+            if text.lower() not in _BOOLEANS:
+                raise ConfigError(f"{variable} must be one of {', '.join(_BOOLEANS)}. Received: '{text}'.")
+            found[field.name] = _BOOLEANS[text.lower()]
+        else:
+            found[field.name] = text
+    return found
+
+
+_BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _with_option(item: Pass, key: str, value: Any) -> Pass:
+    has_it = any(field.name == key for field in dataclasses.fields(item))  # type: ignore[arg-type]
+    return dataclasses.replace(item, **{key: value}) if has_it else item  # type: ignore[type-var]
+
+
+def _check_writable(name: str, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"`{name}` cannot be written: {error.strerror or error} ('{folder}').") from error

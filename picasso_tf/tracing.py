@@ -1,0 +1,85 @@
+"""The graph that TensorFlow would hand to the plugin for a function, without running the function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2
+from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
+from tensorflow.python.grappler import tf_optimizer
+
+from graph_passes.errors import ConfigError
+from graph_passes.ir import DType, Graph, Shape
+from graph_passes.ir.annotations import placeholders_to_args
+from picasso_tf.bridge import callback
+
+
+def function_graph(function_or_model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Graph:
+    """Traces a function or a model, lets TensorFlow's own optimizers inline and simplify it, and infers shapes.
+
+    Args:
+        function_or_model: see `picasso_tf.explain`.
+        args: positional arguments or TensorSpecs.
+        kwargs: keyword arguments or TensorSpecs.
+
+    Raises:
+        ConfigError: it is neither a function nor a compiled model.
+    """
+    concrete = _concrete(function_or_model, args, kwargs)
+    body = concrete.graph
+    fetches = [tensor.name for tensor in body.outputs]
+    effects = [op.name for op in body.control_outputs]
+    graph_def = _inlined(body, fetches + effects)
+    handles = {inner.op.name: _variable_of(outer) for outer, inner in body.captures if inner.dtype == tf.resource}
+    graph_def = placeholders_to_args(graph_def, handles)
+    annotated = callback.annotate_shapes(graph_def.SerializeToString(), (), tuple(fetches))
+    return Graph.from_graph_def(graph_pb2.GraphDef.FromString(annotated), fetches, preserve=effects)
+
+
+def _concrete(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    if hasattr(target, "captured_inputs") and hasattr(target, "graph"):
+        return target
+    if hasattr(target, "get_concrete_function"):
+        return target.get_concrete_function(*args, **kwargs)
+    if hasattr(target, "train_step") and hasattr(target, "predict_step"):
+        return _model_step(target, args)
+    if not callable(target):
+        raise ConfigError(f"`explain` takes a function or a Keras model. Received: {type(target).__name__}.")
+    return tf.function(target).get_concrete_function(*args, **kwargs)
+
+
+def _model_step(model: Any, args: Sequence[Any]) -> Any:
+    if not 1 <= len(args) <= 2:
+        raise ConfigError(f"`explain(model, x)` or `explain(model, x, y)`. Received: {len(args)} arguments.")
+    data = tf.nest.map_structure(tf.convert_to_tensor, tuple(args))
+    if len(args) == 1:
+        return tf.function(lambda x: model(x, training=False)).get_concrete_function(data[0])
+    if getattr(model, "optimizer", None) is None:
+        raise ConfigError("`explain(model, x, y)` looks at a training step: compile the model first.")
+    if hasattr(model, "_symbolic_build"):  # Keras 3 makes metrics and optimizer slots before it traces
+        model._symbolic_build(data_batch=data)
+    return tf.function(lambda x, y: model.train_step((x, y))).get_concrete_function(*data)
+
+
+def _inlined(body: tf.Graph, fetches: Sequence[str]) -> graph_pb2.GraphDef:
+    meta_graph = meta_graph_pb2.MetaGraphDef()
+    meta_graph.graph_def.CopyFrom(body.as_graph_def())
+    names = [tensor.name for tensor in body.inputs] + list(fetches)
+    meta_graph.collection_def["train_op"].node_list.value.extend(names)
+    config = config_pb2.ConfigProto()
+    options = config.graph_options.rewrite_options
+    options.min_graph_nodes = -1
+    options.use_plugin_optimizers = rewriter_config_pb2.RewriterConfig.OFF
+    return tf_optimizer.OptimizeGraph(config, meta_graph)
+
+
+def _variable_of(handle: Any) -> tuple[Shape, DType]:
+    """Static shape and dtype of the variable behind a captured handle."""
+    data = getattr(handle, "_handle_data", None)
+    if data is None or not data.is_set or not data.shape_and_type:
+        return Shape(None), DType("float32")
+    dims = data.shape_and_type[0].shape
+    shape = Shape(None) if dims.unknown_rank else Shape(tuple(d.size if d.size >= 0 else None for d in dims.dim))
+    return shape, DType.from_enum(data.shape_and_type[0].dtype)
