@@ -85,8 +85,8 @@ def explain(function_or_model: Any, *args: Any, config: Config | None = None, **
     """What picasso-tf does, or would do, with a function or a Keras model. Nothing is run and no variable changes.
 
     Args:
-        function_or_model: a tf.function, a plain function of tensors, a concrete function, or a Keras model. With a model,
-            `explain(model, x)` looks at the forward pass, `explain(model, x, y)` at a training step of a compiled model.
+        function_or_model: a tf.function, a plain function of tensors, a concrete function, or a Keras model.
+            `explain(model, x)` looks at the forward pass, `explain(model, x, y)` at a step of a compiled model.
         *args: arguments (or TensorSpecs) for the function.
         config: options; default: the environment's.
         **kwargs: keyword arguments for the function.

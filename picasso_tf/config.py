@@ -5,13 +5,12 @@
 | `dump_dir` | `PICASSO_DUMP_DIR` | none | write each optimised graph, before and after every pass, below this folder |
 | `passes` | `PICASSO_PASSES` | all | the pipeline in its text form, such as `canonicalize, dead_nodes` |
 | `max_group_size` | `PICASSO_MAX_GROUP_SIZE` | no limit | the most lookups in one packed op, >= 2 |
-| `max_rewrites` | `PICASSO_MAX_REWRITES` | no limit | stop after this many rewrites per graph, to find the one that breaks a model |
+| `max_rewrites` | `PICASSO_MAX_REWRITES` | no limit | stop after this many rewrites per graph, to find a bad one |
 | `verify` | `PICASSO_VERIFY` | false | run the verifier around every pass |
 | `reproducer_dir` | `PICASSO_REPRODUCER_DIR` | see below | where a failing pass leaves its reproducer |
 
 Without `reproducer_dir` a reproducer goes to `failures` below `dump_dir`, or to `picasso_tf_failures` in the system's
-temporary folder. When the library is built, `PICASSO_CUDA=0` leaves out the CUDA kernels and `PICASSO_CUDA=1` insists on
-them; the default builds them where nvcc is found.
+temporary folder. The knobs of the build (`PICASSO_CUDA` and others) are listed at the top of setup.py.
 """
 
 from __future__ import annotations

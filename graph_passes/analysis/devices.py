@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import tensorflow as tf
 
 
-@lru_cache(maxsize=None)
+@cache
 def device_type(device: str) -> str:
-    """"CPU", "GPU", ... of a device name; "" when the name leaves it open."""
+    """ "CPU", "GPU", ... of a device name; "" when the name leaves it open."""
     return (tf.DeviceSpec.from_string(device).device_type or "").upper()

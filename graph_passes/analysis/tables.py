@@ -131,5 +131,3 @@ def gather_axis(graph: Graph, gather: Node) -> int | None:
     """The axis of a GatherV2 when it is a constant."""
     axis = scalar(graph, gather.inputs[2])
     return None if axis is None else int(axis)
-
-

@@ -92,7 +92,7 @@ class _Order:
         return self._access.get(lookup.table.root, Access([], [])).writes
 
     def relation(self, lookup: Lookup, write: Node) -> str:
-        """"after_read", "before_read" or "unordered": where a write stands against the read."""
+        """ "after_read", "before_read" or "unordered": where a write stands against the read."""
         assert lookup.read is not None
         if self._reach.reaches(lookup.read.name, write.name):
             return "after_read"
@@ -212,4 +212,3 @@ def _remove_identities(graph: Graph, mutation: Mutation, node: Node) -> None:
     for use in graph.uses(node.name):
         if use.node.op == "Identity":
             _remove_identities(graph, mutation, use.node)
-

@@ -1,4 +1,4 @@
-"""The graph: an immutable view, staged edits, the canonical text form and the verifier. Only this package edits protos."""
+"""The graph: immutable view, staged edits, canonical text form, verifier. Only this package edits protos."""
 
 from graph_passes.ir.diff import diff_graphs
 from graph_passes.ir.graph import CONTROL, Graph, Use

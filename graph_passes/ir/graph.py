@@ -18,7 +18,7 @@ class Use(NamedTuple):
     """Input number `index` of node `node`; index -1 is a control input."""
 
     node: Node
-    index: int
+    index: int  # type: ignore[assignment]
 
 
 CONTROL = -1
@@ -107,8 +107,8 @@ class Graph:
     def kept_for_control(self) -> frozenset[str]:
         """Kept nodes that matter only as something to wait for: the control outputs of a function.
 
-        TensorFlow lists every stateful node of a function here, reads of tables included. What a function returns leaves
-        it through `_Retval` nodes, so nobody outside can read the outputs of the rest.
+        TensorFlow lists every stateful node of a function here, reads of tables included. What a function returns
+        leaves it through `_Retval` nodes, so nobody outside can read the outputs of the rest.
         """
         if not self.of("_Arg", "_Retval"):
             return frozenset()
@@ -193,7 +193,9 @@ class Graph:
 
     def dtype_of(self, ref: TensorRef) -> DType | None:
         """The dtype of a tensor as its producer's OpDef states it; None when the op is unknown."""
-        from graph_passes.ir.op_defs import output_types  # op_defs asks TensorFlow's registry; text work does not need it
+        from graph_passes.ir.op_defs import (
+            output_types,
+        )  # op_defs asks TensorFlow's registry; text work does not need it
 
         types = output_types(self.nodes[ref.node], self.library)
         return types[ref.port] if types is not None and ref.port < len(types) else None

@@ -124,6 +124,6 @@ def _parse_inputs(inputs: Iterable[str]) -> tuple[tuple[TensorRef, ...], tuple[s
 
 
 def parse_ref(text: str) -> TensorRef:
-    """"name" or "name:port" to a TensorRef."""
+    """ "name" or "name:port" to a TensorRef."""
     name, colon, port = text.rpartition(":")
     return TensorRef(name, int(port)) if colon and port.isdigit() else TensorRef(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from tensorflow.core.framework import function_pb2, op_def_pb2
@@ -17,7 +17,7 @@ PACKED_LOOKUP = "Picasso>PackedLookup"
 READERS = READ_ONLY | {PACKED_LOOKUP}
 
 
-@lru_cache(maxsize=None)
+@cache
 def op_def(op: str) -> op_def_pb2.OpDef | None:
     """The OpDef of a registered op, or None."""
     return op_def_registry.get(op)

@@ -68,8 +68,8 @@ def _value(value: Any, full: bool) -> str:
         return str(value)
     if isinstance(value, FunctionRef):
         return "@" + value.name
-    if isinstance(value, bytes):
-        return _string(value)
+    if isinstance(value, (bytes, str)):
+        return _string(value if isinstance(value, bytes) else value.encode())
     if isinstance(value, tensor_pb2.TensorProto):
         return _tensor(value, full)
     return repr(value)
@@ -96,4 +96,6 @@ def _tensor(tensor: tensor_pb2.TensorProto, full: bool) -> str:
 
 
 # dtypes whose values Python's repr writes exactly.
-_PLAIN = frozenset({"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"})
+_PLAIN = frozenset(
+    {"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"}
+)

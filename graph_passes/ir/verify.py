@@ -13,7 +13,7 @@
     I11 devices parse
     I12 no fed tensor is bypassed
 
-The numbering follows the project's design; the idea of well-formedness checks around each pass is TVM's (well_formed.cc).
+The idea of checking well-formedness around each pass is TVM's (well_formed.cc).
 """
 
 from __future__ import annotations

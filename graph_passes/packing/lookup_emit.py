@@ -131,7 +131,7 @@ def _substitute(graph: Graph, mutation: Mutation, node: Node, ref: TensorRef, dt
 
 
 def _retire(graph: Graph, mutation: Mutation, node: Node, packed: str) -> None:
-    """Takes a node away; what waited for it waits for the packed op. A control output stays as a NoOp that waits too."""
+    """Takes a node away; what waited for it waits for the packed op. A control output stays, as a NoOp."""
     if node.name in graph.kept:
         mutation.replace(Node(node.name, "NoOp", (), [packed], node.device))
         return
@@ -191,7 +191,7 @@ def _as_dtype(mutation: Mutation, reader: Node, ref: TensorRef, dtype: DType) ->
     if dtype == "int32":
         return ref
     name = mutation.unique_name(f"{reader.name}/picasso/as_{dtype}_{ref.port}")
-    mutation.add(Node(name, "Cast", [ref], (), reader.device, {"SrcT": DType("int32"), "DstT": dtype, "Truncate": False}))
+    mutation.add(
+        Node(name, "Cast", [ref], (), reader.device, {"SrcT": DType("int32"), "DstT": dtype, "Truncate": False})
+    )
     return TensorRef(name)
-
-

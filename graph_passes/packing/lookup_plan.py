@@ -1,4 +1,4 @@
-"""What one packed lookup will do: which ids it reads, what it writes, which nodes it replaces. Nothing is changed here."""
+"""What one packed lookup will do: which ids it reads, what it writes, which nodes it replaces. It changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Surroundings:
 
 
 class Piece(NamedTuple):
-    """One input of a concatenation: member number `lookup`, or the tensor `dense` that passes through (lookup is -1)."""
+    """One input of a concatenation: member `lookup`, or the tensor `dense` that passes through (lookup is -1)."""
 
     lookup: int
     dense: TensorRef | None
@@ -146,10 +146,13 @@ def _views(graph: Graph, index: int, lookup: Lookup, level: int, around: Surroun
                 continue
             if node.op in ("Shape", "ShapeN") and not node.controls and _template(view.shape).dims is not None:
                 view.shape_uses.append(use)
-            elif (node.op in RESHAPES or node.op == "Identity") and use.index == 0:
-                if all(around.before(name, level) for name in node.controls) and node.device == lookup.node.device:
-                    found.append(View(TensorRef(node.name), index, node.output_shape()))
+            elif use.index == 0 and _is_reshape(node, lookup) and all(around.before(c, level) for c in node.controls):
+                found.append(View(TensorRef(node.name), index, node.output_shape()))
     return found
+
+
+def _is_reshape(node: Node, lookup: Lookup) -> bool:
+    return (node.op in RESHAPES or node.op == "Identity") and node.device == lookup.node.device
 
 
 def _join_candidates(graph: Graph, views: dict[TensorRef, View]) -> list[Node]:

@@ -11,8 +11,8 @@ from graph_passes.ir import Graph
 def graph_name(graph: Graph) -> str:
     """`update-1a2b3c4d` or `forward-1a2b3c4d`: whether it writes a variable that it reads, and a fingerprint.
 
-    The fingerprint is a hash of how many nodes of each op there are, of the shapes of what comes in, and of the names of
-    the gathers. It does not depend on the order of nodes, nor on the counters that TensorFlow puts in other names.
+    The fingerprint is a hash of how many nodes of each op there are, of the shapes of what comes in, and of the names
+    of the gathers. It does not depend on the order of nodes, nor on the counters that TensorFlow puts in other names.
     """
     ops = sorted((op, len(nodes)) for op, nodes in graph.by_op.items())
     sources = graph.of("_Arg", "Placeholder", "IteratorGetNext")

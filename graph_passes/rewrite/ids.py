@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from graph_passes.analysis.constants import constant, scalar
 from graph_passes.ir import DType, Graph, Node, TensorRef
-from graph_passes.rewrite.pattern import Any_, MatchFailure, Op, Scalar, match
+from graph_passes.rewrite.pattern import AnyTensor, MatchFailure, Op, Scalar, match
 
 _INTS = ("int32", "int64")
 RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})
@@ -81,7 +81,7 @@ def _step(graph: Graph, source: IdsSource, through_layout: bool) -> IdsSource | 
 def _through_cast(node: Node, source: IdsSource) -> IdsSource | None:
     if node.attr("SrcT") not in _INTS:
         return None
-    narrow = source.narrow or node.attr("DstT") == "int32" and node.attr("SrcT") == "int64"
+    narrow = source.narrow or (node.attr("DstT") == "int32" and node.attr("SrcT") == "int64")
     return source._replace(ref=node.inputs[0], dtype=node.attr("SrcT"), narrow=narrow)
 
 
@@ -89,9 +89,9 @@ def _through_cast(node: Node, source: IdsSource) -> IdsSource | None:
 _WRAP = Op(
     ("SelectV2", "Select"),
     (
-        Op(("Less",), (Any_("ids"), Scalar(value=0))),
-        Op(("AddV2", "Add"), (Any_("ids"), Scalar("rows")), commutative=True),
-        Any_("ids"),
+        Op(("Less",), (AnyTensor("ids"), Scalar(value=0))),
+        Op(("AddV2", "Add"), (AnyTensor("ids"), Scalar("rows")), commutative=True),
+        AnyTensor("ids"),
     ),
 )
 
@@ -129,7 +129,7 @@ def _strided_slice(graph: Graph, node: Node, port: int, width: int) -> tuple[int
         return None
     begins, ends = node.attr("begin_mask", 0), node.attr("end_mask", 0)
     shrink = node.attr("shrink_axis_mask", 0)
-    whole_batch = ellipsis == 1 or (begins & 1 or begin[0] == 0) and ends & 1 and strides[0] == 1
+    whole_batch = ellipsis == 1 or ((begins & 1 or begin[0] == 0) and ends & 1 and strides[0] == 1)
     if not whole_batch or shrink & 1:
         return None
     first = 0 if begins & 2 else int(begin[1])

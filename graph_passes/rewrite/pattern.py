@@ -1,9 +1,9 @@
 """Declarative patterns over a graph.
 
 A pattern is a small tree of node patterns. It states, for each node that it matches, what becomes of it: `keep` (others
-may use it), or `remove` (the rewrite replaces it, so nothing outside the match may use it). A failed match is data: it says
-which node stopped it and why, so that a near miss can be shown. (The idea of fates is TensorFlow's pattern_utils.h, that of
-failures as data is onnxscript's rewriter.)
+may use it), or `remove` (the rewrite replaces it, so nothing outside the match may use it). A failed match is data: it
+says which node stopped it and why, so that a near miss can be shown. (The idea of fates is TensorFlow's
+pattern_utils.h, that of failures as data is onnxscript's rewriter.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Fate = Literal["keep", "remove"]
 
 
 @dataclass(frozen=True)
-class Any_:
+class AnyTensor:
     """Any tensor. The same name twice in a pattern must be the same tensor."""
 
     name: str
@@ -54,7 +54,7 @@ class Op:
     where: Callable[[Node], bool] = field(default=lambda node: True)
 
 
-Pattern = Any_ | Scalar | Op
+Pattern = AnyTensor | Scalar | Op
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Match:
     """A successful match.
 
     Attributes:
-        tensors: tensors bound by `Any_`.
+        tensors: tensors bound by `AnyTensor`.
         scalars: values bound by `Scalar`.
         nodes: nodes bound by `Op`, those without a name under their own node name.
     """
@@ -86,8 +86,8 @@ class Match:
 def match(graph: Graph, pattern: Op, ref: TensorRef) -> Match | MatchFailure:
     """Matches `pattern` against the producer of `ref` and what is upstream of it.
 
-    A fed node never matches, since its value is the caller's; nor does one with control inputs whose fate is `remove`, or
-    which is used outside the match.
+    A fed node never matches, since its value is the caller's; nor does one whose fate is `remove` and which has control
+    inputs or is used outside the match.
     """
     found = Match()
     to_remove: list[Node] = []
@@ -103,7 +103,7 @@ def match(graph: Graph, pattern: Op, ref: TensorRef) -> Match | MatchFailure:
 
 def _match(graph: Graph, pattern: Pattern, ref: TensorRef, found: Match, to_remove: list[Node]) -> MatchFailure | None:
     node = graph.producer(ref)
-    if isinstance(pattern, Any_):
+    if isinstance(pattern, AnyTensor):
         bound = found.tensors.setdefault(pattern.name, ref)
         return None if bound == ref else MatchFailure("other_tensor", node.name)
     if isinstance(pattern, Scalar):

@@ -6,7 +6,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import tensorflow as tf
 from absl import flags
@@ -42,7 +42,7 @@ def _define_options(values: flags.FlagValues) -> None:
     flags.DEFINE_bool("verify", None, "Run the verifier around every pass.", flag_values=values)
 
 
-def _options(values: flags.FlagValues) -> dict[str, object]:
+def _options(values: flags.FlagValues) -> dict[str, Any]:
     names = ("dump_dir", "passes", "reproducer_dir", "max_group_size", "max_rewrites", "verify")
     return {name: values[name].value for name in names if values[name].value is not None}
 

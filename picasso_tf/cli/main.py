@@ -32,6 +32,7 @@ def main(argv: list[str]) -> int:
     if command is None:
         return _complain(f"There is no command '{argv[0]}'. Commands: {', '.join(COMMANDS)}.")
     values = flags.FlagValues()  # not absl's global flags: those belong to the user's script
+    values.set_gnu_getopt(False)  # what follows the script is the script's
     command.define(values)
     flags.DEFINE_bool("help", False, "Show these flags.", flag_values=values, short_name="h")
     flags.DEFINE_bool("verbose", False, "Log one line per pass.", flag_values=values)

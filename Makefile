@@ -1,0 +1,55 @@
+# Everything sets itself up: a virtual environment in .venv, the dependencies, the library. Needs python3 and g++.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LIBRARY := picasso_tf/_picasso.so
+SOURCES := $(shell find picasso_tf/cc -name '*.cc' -o -name '*.h' -o -name '*.lds')
+KERNEL_TESTS := $(patsubst picasso_tf/cc/kernels/%.cc,build/tests/%,$(wildcard picasso_tf/cc/kernels/*_test.cc))
+TENSORFLOW = $(shell $(PYTHON) -c "exec(open('picasso_tf/version.py').read()); print(TENSORFLOW_REQUIREMENT)")
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: help demo test test-python test-kernels test-tsan lint fuzz bench bench-peers bazel gpu-harness clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/ready: setup.py pyproject.toml picasso_tf/version.py
+	@$(PYTHON) -c "import venv, ensurepip" 2>/dev/null || { echo "Python's venv module is missing: run \`sudo apt-get install python3-venv\`."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check setuptools wheel "$(TENSORFLOW)"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".[test,example,lint]"
+	touch $@
+
+$(LIBRARY): $(SOURCES) $(VENV)/ready
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	touch $@
+
+demo: $(LIBRARY)  ## train a model on MovieLens, stock and with the plugin
+	$(BIN)/python -m examples.demo $(ARGS)
+
+test: test-kernels test-python  ## all tests
+
+test-python: $(LIBRARY)  ## the Python tests; ARGS="tests/ir -k text" narrows them
+	$(BIN)/python -m pytest $(or $(ARGS),tests)
+
+build/tests/%: picasso_tf/cc/kernels/%.cc $(SOURCES)
+	mkdir -p build/tests
+	$(or $(CXX),g++) -std=c++17 -O1 -g -ffp-contract=off -fsanitize=address,undefined -fno-sanitize-recover=all -I. $< -o $@ -lpthread
+
+test-kernels: $(KERNEL_TESTS)  ## the C++ kernel tests, under the address and undefined behaviour sanitizers
+	@for test in $(KERNEL_TESTS); do echo $$test; $$test || exit 1; done
+
+test-tsan:  ## the C++ kernel tests under the thread sanitizer
+	mkdir -p build/tests
+	for test in picasso_tf/cc/kernels/*_test.cc; do \
+	  $(or $(CXX),g++) -std=c++17 -O1 -g -ffp-contract=off -fsanitize=thread -I. $$test -o build/tests/tsan -lpthread && build/tests/tsan || exit 1; \
+	done
+
+lint: $(VENV)/ready  ## formatting, lint rules and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy graph_passes picasso_tf
+
+clean:  ## remove what was built, but not the virtual environment
+	rm -rf build dist *.egg-info $(LIBRARY) .pytest_cache .mypy_cache .ruff_cache .hypothesis picasso_dumps

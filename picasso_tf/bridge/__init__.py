@@ -1,0 +1,1 @@
+"""Python's side of the plugin: load the library, hand graphs to a Python function, take them back."""

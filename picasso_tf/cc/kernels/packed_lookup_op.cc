@@ -1,0 +1,131 @@
+// Kernels of Picasso>PackedLookup.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "picasso_tf/cc/kernels/packed_lookup_attrs.h"
+#include "picasso_tf/cc/kernels/packed_lookup_call.h"
+#include "picasso_tf/cc/kernels/packed_lookup_cpu.h"
+#include "picasso_tf/cc/kernels/parallel_blocks.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+#if GOOGLE_CUDA
+#include "picasso_tf/cc/kernels/packed_lookup_gpu.h"
+#include "xla/stream_executor/stream.h"
+#endif
+
+namespace picasso {
+namespace packed_lookup {
+namespace {
+
+using tensorflow::OpKernel;
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+
+// Below this much memory traffic a second thread costs more than it saves.
+constexpr int64_t kBytesPerThread = 128 << 10;
+
+// The blocks of one matrix, numbered on from those of the matrices before it.
+struct Blocks {
+  int64_t first;
+  int64_t rows;  // of each block
+};
+
+// Runs all blocks of all matrices. False: an id is out of range.
+bool FillOnCpu(OpKernelContext* context, const List<Matrix>& matrices) {
+  List<Blocks> blocks;
+  blocks.reserve(matrices.size());
+  int64_t num_blocks = 0;
+  int64_t bytes = 0;
+  for (const Matrix& matrix : matrices) {
+    const int64_t rows = BlockRows(matrix);
+    blocks.push_back({num_blocks, rows});
+    num_blocks += matrix.rows / rows + (matrix.rows % rows != 0);
+    bytes += matrix.rows * RowTraffic(matrix);
+  }
+
+  std::atomic<bool> good{true};
+  auto fill = [&](int64_t block) {
+    if (!good.load(std::memory_order_relaxed)) return;
+    const auto after = std::upper_bound(
+        blocks.begin(), blocks.end(), block,
+        [](int64_t block, const Blocks& other) { return block < other.first; });
+    const Matrix& matrix = matrices[after - blocks.begin() - 1];
+    const int64_t begin = (block - after[-1].first) * after[-1].rows;
+    const int64_t end = std::min(begin + after[-1].rows, matrix.rows);
+    if (!FillRows(matrix.pieces, matrix.num_pieces, begin, end)) {
+      good.store(false, std::memory_order_relaxed);
+    }
+  };
+  // A small call stays on this thread.
+  ParallelBlocks(context->device()->tensorflow_cpu_worker_threads()->workers, num_blocks,
+                 bytes / kBytesPerThread, fill);
+  return good;
+}
+
+class PackedLookupOp : public OpKernel {
+ public:
+  explicit PackedLookupOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, ReadAttrs(*context, &attrs_));
+  }
+
+ protected:
+  Attrs attrs_;
+};
+
+class PackedLookupCpuOp : public PackedLookupOp {
+ public:
+  using PackedLookupOp::PackedLookupOp;
+
+  void Compute(OpKernelContext* context) override {
+    Call call(context, attrs_);
+    OP_REQUIRES_OK(context, call.Prepare());
+    if (!FillOnCpu(context, call.matrices())) {
+      OP_REQUIRES_OK(context, call.BadIdError());
+    }
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("Picasso>PackedLookup").Device(tensorflow::DEVICE_CPU),
+                        PackedLookupCpuOp);
+
+#if GOOGLE_CUDA
+
+class PackedLookupGpuOp : public PackedLookupOp {
+ public:
+  using PackedLookupOp::PackedLookupOp;
+
+  // The locks are released once the kernel is launched: writers of the same
+  // variables run on the same stream, after it.
+  void Compute(OpKernelContext* context) override {
+    Call call(context, attrs_);
+    OP_REQUIRES_OK(context, call.Prepare());
+    const int64_t num_pieces = call.pieces().size();
+    std::vector<Piece> host_plan(PlanBytes(num_pieces) / sizeof(Piece) + 1);
+    const int64_t tiles = WritePlan(call.pieces().data(), num_pieces, host_plan.data());
+    OP_REQUIRES(context, tiles >= 0, Invalid("a row has 2 GiB or more, too long for a GPU."));
+
+    tensorflow::Tensor device_plan;
+    const tensorflow::TensorShape shape({static_cast<int64_t>(PlanBytes(num_pieces))});
+    OP_REQUIRES_OK(context, context->allocate_temp(tensorflow::DT_INT8, shape, &device_plan));
+    const char* error = LaunchPackedLookup(
+        host_plan.data(), device_plan.data(), num_pieces, tiles,
+        context->op_device_context()->stream()->platform_specific_handle().stream);
+    OP_REQUIRES(context, error == nullptr,
+                absl::InternalError(absl::StrCat("PackedLookup: CUDA reports: ", error)));
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("Picasso>PackedLookup")
+                            .Device(tensorflow::DEVICE_GPU)
+                            .HostMemory("tables")
+                            .HostMemory("shapes"),
+                        PackedLookupGpuOp);
+
+#endif  // GOOGLE_CUDA
+
+}  // namespace
+}  // namespace packed_lookup
+}  // namespace picasso
