@@ -51,5 +51,13 @@ lint: $(VENV)/ready  ## formatting, lint rules and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy graph_passes picasso_tf
 
+BAZEL_FLAGS ?= $(if $(wildcard /usr/share/bazel/rules/java),--config=debian)
+
+bazel: $(VENV)/ready  ## build the library and test its kernels with Bazel
+	@command -v bazel >/dev/null || { echo "Bazel is missing: run \`sudo apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib bazel-platforms\`."; exit 1; }
+	bazel build $(BAZEL_FLAGS) //:_picasso.so
+	bazel test $(BAZEL_FLAGS) //:packed_lookup_test
+	@$(BIN)/python -c "import tensorflow as tf; ops = [name for name in dir(tf.load_op_library('build/bazel-bin/_picasso.so')) if name.startswith('Picasso_')]; print('ops in the library that Bazel built:', *ops); assert ops"
+
 clean:  ## remove what was built, but not the virtual environment
-	rm -rf build dist *.egg-info $(LIBRARY) .pytest_cache .mypy_cache .ruff_cache .hypothesis picasso_dumps
+	rm -rf build bazel-out dist *.egg-info $(LIBRARY) .pytest_cache .mypy_cache .ruff_cache .hypothesis picasso_dumps

@@ -46,6 +46,8 @@ class Rewriter:
 
     def __call__(self, request: GraphRequest) -> bytes | None:
         """The plugin's callback: the rewritten graph, or None to run the graph as it came."""
+        if not request.allow_non_differentiable:
+            return None  # TensorFlow will differentiate this graph in C++, where packed ops have no gradient
         graph_def = graph_pb2.GraphDef.FromString(request.graph)
         graph = Graph.from_graph_def(graph_def, request.fetches, request.feeds, request.preserve)
         run = self.run(graph)

@@ -5,11 +5,12 @@
 //       benchmarks/gpu/packed_lookup_harness.cu picasso_tf/cc/kernels/packed_lookup_gpu.cu.cc
 //   ./packed_lookup_harness                                              (under a minute)
 //
-// Every case is checked bit by bit against a loop on the host, bad ids included, before it is timed.
-// Three ways are timed on the same data: N gather launches into N tensors and one more launch that
-// concatenates them, as stock TensorFlow does; N gather launches straight into the output; and the
-// packed kernel with the upload of its plan. A device-to-device copy of as many bytes is the bound.
-// Exit code 0: all cases right. Figures are medians of one run; compare ratios, not times.
+// Every case is checked bit by bit against a loop on the host, bad ids included, before it is
+// timed. Three ways are timed on the same data: N gather launches into N tensors and one more
+// launch that concatenates them, as stock TensorFlow does; N gather launches straight into the
+// output; and the packed kernel with the upload of its plan. A device-to-device copy of as many
+// bytes is the bound. Exit code 0: all cases right. Figures are medians of one run; compare ratios,
+// not times.
 
 #include <cuda_runtime.h>
 
@@ -198,10 +199,11 @@ bool RunCase(const Case& c) {
   const double packed_us = Microseconds(packed);
   const double stock_us = Microseconds(stock), straight_us = Microseconds(straight);
   const double copy_us = Microseconds(copy);
-  std::printf("%-34s %-5s packed %8.1f us | stock/packed %5.2fx | N launches/packed %5.2fx | "
-              "packed/copy %5.2fx\n",
-              c.name, right ? "right" : "WRONG", packed_us, stock_us / packed_us,
-              straight_us / packed_us, packed_us / copy_us);
+  std::printf(
+      "%-34s %-5s packed %8.1f us | stock/packed %5.2fx | N launches/packed %5.2fx | "
+      "packed/copy %5.2fx\n",
+      c.name, right ? "right" : "WRONG", packed_us, stock_us / packed_us, straight_us / packed_us,
+      packed_us / copy_us);
   return right;
 }
 

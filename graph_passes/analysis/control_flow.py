@@ -17,12 +17,13 @@ _OPS = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit",
 def contexts(graph: Graph) -> dict[str, Context]:
     """The branches and frames around each node; nodes at the top level are absent.
 
-    Merge ends what its inputs do not share; Exit ends its frame.
+    Merge ends what its inputs do not share; Exit ends its frame and the branches inside it.
     """
     found: dict[str, Context] = {}
     if not any(op in graph.by_op for op in _OPS):
         return found
     port_contexts: dict[tuple[str, int], Context] = {}
+    around_frame: dict[object, Context] = {}
     for node in graph.topological:
         incoming = [port_contexts.get((ref.node, ref.port), found.get(ref.node, _TOP)) for ref in node.inputs]
         incoming += [found.get(name, _TOP) for name in node.controls]
@@ -31,9 +32,11 @@ def contexts(graph: Graph) -> dict[str, Context]:
         else:
             context = frozenset().union(*incoming)
         if node.op.endswith("Enter"):
-            context |= {("frame", node.attr("frame_name"))}
+            frame = node.attr("frame_name")
+            around_frame[frame] = around_frame.get(frame, _TOP) | context
+            context |= {("frame", frame)}
         elif node.op.endswith("Exit"):
-            context = frozenset(part for part in context if part[0] != "frame")
+            context &= _around_innermost(context, around_frame)
         if context:
             found[node.name] = context
         if "Switch" in node.op:
@@ -41,6 +44,12 @@ def contexts(graph: Graph) -> dict[str, Context]:
             for port in range(2 if node.op != "_SwitchN" else node.attr("num_outs", 2)):
                 port_contexts[(node.name, port)] = context | {("branch " + predicate, port)}
     return found
+
+
+def _around_innermost(context: Context, around_frame: dict[object, Context]) -> Context:
+    """What surrounds the innermost frame of `context`: that of a loop in a loop lies in one more frame."""
+    around = [around_frame[frame] for kind, frame in context if kind == "frame"]
+    return max(around, key=lambda outer: sum(kind == "frame" for kind, _ in outer), default=_TOP)
 
 
 def _forward_inputs(graph: Graph, name: str) -> list[str]:

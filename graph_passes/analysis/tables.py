@@ -15,7 +15,7 @@ class Table(NamedTuple):
     """A variable, as one graph knows it.
 
     Attributes:
-        root: name of the node that every use of its handle comes from; one variable has one root.
+        root: the tensor that every use of its handle comes from, or its shared name; one variable has one root.
         shape: static shape [rows, ...], unknown rank when the graph does not say.
         traceable: False when the handle is chosen at run time (Merge, loop variables of resource type, ...).
     """
@@ -29,13 +29,14 @@ def table_of(graph: Graph, handle: TensorRef) -> Table:
     """The variable that a resource handle belongs to."""
     node = graph.producer(handle)
     while node.op in _PASS_THROUGH and node.name not in graph.fed:
-        node = graph.producer(node.inputs[0])
+        handle = node.inputs[0]
+        node = graph.producer(handle)
     if node.op == "VarHandleOp" and node.attr("shared_name"):
-        root = f"variable {node.attr('container', b'')!r} {node.attr('shared_name')!r}"
+        root = f"variable {node.attr('container', b'')!r} {node.attr('shared_name')!r} {node.device}"
         return Table(root, node.attr("shape", UNKNOWN_SHAPE), True)
     shapes = node.attr("_handle_shapes") or [node.attr("shape", UNKNOWN_SHAPE)]
     traceable = node.op in ("_Arg", "VarHandleOp", "Placeholder", "Const")
-    return Table(node.name, shapes[0] if node.op != "Placeholder" else UNKNOWN_SHAPE, traceable)
+    return Table(str(handle), shapes[0] if node.op != "Placeholder" else UNKNOWN_SHAPE, traceable)
 
 
 class Access(NamedTuple):
@@ -117,14 +118,43 @@ def read_lookups(graph: Graph) -> list[Lookup]:
     """Every GatherV2 whose rows come from a ReadVariableOp, through Identity nodes; by name."""
     found = []
     for node in graph.of("GatherV2"):
-        source = graph.producer(node.inputs[0])
-        while source.op == "Identity" and source.name not in graph.fed:
-            source = graph.producer(source.inputs[0])
+        source = _upstream(graph, node, ("Identity",))
         if source.op == "ReadVariableOp" and source.name not in graph.fed:
             handle = source.inputs[0]
             dtype = node.attr("Tparams")
             found.append(Lookup(node, handle, table_of(graph, handle), node.inputs[1], source, dtype))
     return found
+
+
+def read_of(lookup: Lookup) -> Node:
+    """The ReadVariableOp of a lookup that `read_lookups` found."""
+    assert lookup.read is not None
+    return lookup.read
+
+
+def other_tables(graph: Graph) -> list[tuple[Node, str]]:
+    """Every GatherV2 of rows of stored weights that is no lookup of a variable, with the reason code why; by name."""
+    found = []
+    for node in graph.of("GatherV2"):
+        source = _upstream(graph, node, ("Identity", "Cast"))
+        if source.op == "ReadVariableOp" and _upstream(graph, node, ("Identity",)) is not source:
+            found.append((node, "table_is_cast"))
+        elif source.op == "VariableV2" or (source.op == "Const" and _is_matrix(graph, node)):
+            found.append((node, "not_a_variable"))
+    return found
+
+
+def _upstream(graph: Graph, gather: Node, ops: tuple[str, ...]) -> Node:
+    """The producer of a gather's rows, beyond nodes of `ops`."""
+    source = graph.producer(gather.inputs[0])
+    while source.op in ops and source.name not in graph.fed:
+        source = graph.producer(source.inputs[0])
+    return source
+
+
+def _is_matrix(graph: Graph, gather: Node) -> bool:
+    """Tells a table of floats from the vectors of sizes that shape arithmetic gathers from."""
+    return (graph.shape(gather.inputs[0]).rank or 0) >= 2 and "float" in gather.attr("Tparams")
 
 
 def gather_axis(graph: Graph, gather: Node) -> int | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from graph_passes.analysis.control_flow import Context, contexts
-from graph_passes.analysis.reachability import Reachability
-from graph_passes.analysis.tables import Access, Lookup, accesses, gather_axis, read_lookups
+from graph_passes.analysis.tables import Lookup, gather_axis, other_tables, read_lookups, read_of
+from graph_passes.cleanup.read_order import ReadOrder
 from graph_passes.errors import GraphError
 from graph_passes.ir import CONTROL, Graph, Mutation, Node
 from graph_passes.pipeline.base import Declined, Pass, PassContext, PassReport, PassResult
@@ -23,7 +23,8 @@ class Canonicalize(Pass):
     The rewrite is legal when the gather may take the read's place in the order of the variable's reads and writes:
 
     * A write that waits for the read must wait for the gather. It does so already when a path leads from the gather to
-      it; otherwise a control edge is added, unless the ids themselves depend on that write.
+      it; otherwise a control edge is added, unless the ids themselves depend on that write, or the edge would lead into
+      or out of a loop or a branch.
     * A read that waits for a write hands its control inputs to the gather.
     * A write that is not ordered against the read is left to race as it did: declined.
 
@@ -48,10 +49,11 @@ class Canonicalize(Pass):
 
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report = PassReport(self.name)
+        report.declined += [Declined(code, node.name) for node, code in other_tables(graph)]
         lookups = read_lookups(graph)
         if not lookups:
             return PassResult(graph, report)
-        order = _Order(graph, lookups)
+        order = ReadOrder(graph, lookups)
         legal = []
         for lookup in lookups:
             declined = _why_not(graph, lookup, order)
@@ -60,155 +62,128 @@ class Canonicalize(Pass):
             elif context.take_fuel():
                 legal.append(lookup)
             else:
-                report.declined.append(Declined("out_of_fuel", lookup.node.name, "The limit on rewrites was reached."))
+                report.declined.append(Declined("out_of_fuel", lookup.node.name))
         after = _rewrite(graph, legal, order)
-        if after is None:  # two added control edges close a cycle: keep only what needs none
-            for lookup in [lookup for lookup in legal if order.new_edges(lookup)]:
-                legal.remove(lookup)
-                report.declined.append(Declined("would_form_cycle", lookup.node.name, "Its order closes a cycle."))
-            after = _rewrite(graph, legal, order) or graph
+        for needs_edges in (True, False):  # edges that are harmless one by one may close a cycle together
+            if after is None:
+                left_out = [lookup for lookup in legal if order.followers(lookup) or not needs_edges]
+                detail = "What must wait for it closes a cycle."
+                report.declined += [Declined("would_form_cycle", lookup.node.name, detail) for lookup in left_out]
+                legal = [lookup for lookup in legal if lookup not in left_out]
+                after = _rewrite(graph, legal, order)
+        assert after is not None, "a rewrite of nothing forms no cycle"
         report.rewritten = [lookup.node.name for lookup in legal]
-        for lookup in legal:
-            if lookup.read is not None and after.nodes.get(lookup.read.name, lookup.node).op == "ReadVariableOp":
+        for read in dict.fromkeys(read_of(lookup).name for lookup in legal):
+            if read in after.nodes and after.nodes[read].op == "ReadVariableOp":
                 note = "The whole table is still read elsewhere, so its copy in each step stays."
-                report.notes.append((lookup.read.name, note))
-        return PassResult(after if legal else graph, report)
+                report.notes.append((read, note))
+        return PassResult(after, report)
 
 
-class _Order:
-    """The order of reads, gathers and writes of the variables behind some lookups."""
-
-    def __init__(self, graph: Graph, lookups: list[Lookup]):
-        self._access = accesses(graph)
-        self.contexts: dict[str, Context] = contexts(graph)
-        names: set[str] = set()
-        for lookup in lookups:
-            assert lookup.read is not None
-            names |= {lookup.node.name, lookup.read.name, *(w.name for w in self.writes(lookup))}
-            names |= {use.node.name for use in graph.uses(lookup.read.name) if use.index == CONTROL}
-        self._reach = Reachability(graph, names)
-
-    def writes(self, lookup: Lookup) -> list[Node]:
-        return self._access.get(lookup.table.root, Access([], [])).writes
-
-    def relation(self, lookup: Lookup, write: Node) -> str:
-        """ "after_read", "before_read" or "unordered": where a write stands against the read."""
-        assert lookup.read is not None
-        if self._reach.reaches(lookup.read.name, write.name):
-            return "after_read"
-        return "before_read" if self._reach.reaches(write.name, lookup.read.name) else "unordered"
-
-    def precedes(self, node: Node, gather: str) -> bool:
-        """Whether `node`, a write or a node that waits for a read, lies upstream of a gather."""
-        return self._reach.reaches(node.name, gather)
-
-    def new_edges(self, lookup: Lookup) -> list[Node]:
-        """Writes that waited for the read and must be told to wait for the gather."""
-        return [
-            write
-            for write in self.writes(lookup)
-            if self.relation(lookup, write) == "after_read" and not self._reach.reaches(lookup.node.name, write.name)
-        ]
-
-
-def _why_not(graph: Graph, lookup: Lookup, order: _Order) -> Declined | None:
+def _why_not(graph: Graph, lookup: Lookup, order: ReadOrder) -> Declined | None:
     """The reason to leave a lookup alone, or None."""
-    gather, read = lookup.node, lookup.read
-    assert read is not None
+    gather, read = lookup.node, read_of(lookup)
 
-    def declined(code: str, detail: str) -> Declined:
+    def declined(code: str, detail: str = "") -> Declined:
         return Declined(code, gather.name, detail)
 
     if gather_axis(graph, gather) != 0 or gather.attr("batch_dims", 0):
-        return declined("axis_not_zero", "It does not gather whole rows along axis 0.")
+        return declined("axis_not_zero")
     if not lookup.table.traceable:
-        return declined("handle_not_traceable", "Which variable it reads is decided while the graph runs.")
+        return declined("handle_not_traceable")
     if gather.device != read.device:
         return declined("other_device", f"The read is on '{read.device}', the gather on '{gather.device}'.")
-    here, there = (order.contexts.get(node.name, frozenset()) for node in (gather, read))
-    if not there <= here:
-        return declined("other_control_flow", "The read and the gather are in different branches or loops.")
+    if order.context(gather) != order.context(read):
+        return declined("other_control_flow")
     for write in order.writes(lookup):
         relation = order.relation(lookup, write)
         if relation == "unordered":
             return declined("unordered_write", f"Nothing orders '{write.name}' against the read of the table.")
-        if relation == "after_read" and order.precedes(write, lookup.node.name):
+        if relation == "after_read" and order.precedes(write.name, gather.name):
             return declined("ids_depend_on_write", f"Its ids depend on '{write.name}', which follows the read.")
+    if order.followers(lookup) is None:
+        return declined("write_in_other_control_flow")
     return None
 
 
-def _rewrite(graph: Graph, lookups: list[Lookup], order: _Order) -> Graph | None:
+def _rewrite(graph: Graph, lookups: list[Lookup], order: ReadOrder) -> Graph | None:
     """The graph with every lookup in the form of a ResourceGather; None when that would form a cycle."""
-    mutation = Mutation(graph)
+    if not lookups:
+        return graph
     gathers_of: dict[str, list[str]] = {}
-    ordered = False
     for lookup in lookups:
-        assert lookup.read is not None
-        mutation.replace(_resource_gather(lookup))
-        gathers_of.setdefault(lookup.read.name, []).append(lookup.node.name)
-        for write in order.new_edges(lookup):
-            mutation.add_control(write.name, lookup.node.name)
-            ordered = True
-    for read, gathers in gathers_of.items():
-        uses = graph.uses(read)
-        others = [use for use in uses if use.index != CONTROL and use.node.name not in gathers]
-        others = [use for use in others if not _feeds_only(graph, use.node, gathers)]
-        if read in graph.kept:  # it stays as something to wait for, so nothing upstream of a gather may wait for it
-            waiting = [use for use in uses if use.index == CONTROL]
-            others += [use for use in waiting if any(order.precedes(use.node, gather) for gather in gathers)]
-        if not others and read not in graph.kept_for_data:
-            _retire(graph, mutation, read, gathers, order)
-    after = mutation.apply()
-    if ordered:
-        try:
-            _ = after.topological
-        except GraphError:
-            return None
-    return after
+        gathers_of.setdefault(read_of(lookup).name, []).append(lookup.node.name)
+    unread = {read for read, gathers in gathers_of.items() if _is_unread(graph, read, gathers, order)}
+    removed = unread - graph.kept
+    mutation = Mutation(graph)
+    edges = [(name, lookup.node.name) for lookup in lookups for name in order.followers(lookup) or ()]
+    for lookup in lookups:
+        mutation.replace(_resource_gather(graph, lookup, removed))
+    for read in sorted(unread):
+        gathers = gathers_of[read]
+        _remove_identities(graph, mutation, read)
+        if read not in removed:
+            controls = [*_waits_for(graph, graph.nodes[read].controls, removed), *gathers]
+            mutation.replace(Node(read, "NoOp", (), controls, graph.nodes[read].device))
+            continue
+        for name in order.waiting(read):
+            after = [gather for gather in gathers if not order.precedes(name, gather)]
+            edges += [(name, other) for other in after or _waits_for(graph, graph.nodes[read].controls, removed)]
+        mutation.drop_controls(read)
+        mutation.remove(read)
+    for name, control in edges:
+        for target in gathers_of[name] if name in removed else [name]:
+            mutation.add_control(target, control)
+    after_edit = mutation.apply()
+    try:
+        _ = after_edit.topological
+    except GraphError:
+        return None
+    return after_edit
 
 
-def _resource_gather(lookup: Lookup) -> Node:
-    gather, read = lookup.node, lookup.read
-    assert read is not None
+def _is_unread(graph: Graph, read: str, gathers: list[str], order: ReadOrder) -> bool:
+    """Whether nobody needs the value of a read any more once `gathers` do without it."""
+    if read in graph.kept_for_data:
+        return False
+    if read in graph.kept and any(order.precedes(name, gather) for name in order.waiting(read) for gather in gathers):
+        return False  # it would stay as something to wait for, and a gather would wait for what waits for the gather
+    return all(use.index == CONTROL or _leads_only_to(graph, use.node, use.index, gathers) for use in graph.uses(read))
+
+
+def _leads_only_to(graph: Graph, node: Node, index: int, gathers: list[str]) -> bool:
+    """Whether input `index` of `node` is the table of one of `gathers`, or of an Identity that leads only to such."""
+    if node.name in gathers:
+        return index == 0
+    if node.op != "Identity" or node.name in graph.kept or node.controls:
+        return False
+    return all(_leads_only_to(graph, use.node, use.index, gathers) for use in graph.uses(node.name))
+
+
+def _remove_identities(graph: Graph, mutation: Mutation, name: str) -> None:
+    for use in graph.uses(name):
+        if use.index != CONTROL and use.node.op == "Identity":
+            mutation.remove(use.node.name)
+            _remove_identities(graph, mutation, use.node.name)
+
+
+def _resource_gather(graph: Graph, lookup: Lookup, removed: set[str]) -> Node:
+    gather, read = lookup.node, read_of(lookup)
+    controls = list(gather.controls)
+    source = graph.producer(gather.inputs[0])
+    while source.name != read.name:
+        controls += source.controls
+        source = graph.producer(source.inputs[0])
+    controls = _waits_for(graph, [*controls, *read.controls], removed)
     attrs = {key: value for key, value in gather.attrs().items() if key.startswith("_")}
     attrs |= {"Tindices": gather.attr("Tindices"), "dtype": lookup.dtype, "batch_dims": 0, "validate_indices": True}
     attrs["_picasso_pass"] = Canonicalize.name
-    controls = gather.controls + read.controls
     return Node(gather.name, "ResourceGather", [lookup.handle, lookup.ids], controls, gather.device, attrs)
 
 
-def _feeds_only(graph: Graph, node: Node, gathers: list[str]) -> bool:
-    """Whether `node` is an Identity that leads to nothing but `gathers`."""
-    if node.op != "Identity" or node.name in graph.kept or node.controls:
-        return False
-    return all(
-        use.index != CONTROL and (use.node.name in gathers or _feeds_only(graph, use.node, gathers))
-        for use in graph.uses(node.name)
-    )
-
-
-def _retire(graph: Graph, mutation: Mutation, read: str, gathers: list[str], order: _Order) -> None:
-    """Removes a read that nobody needs any more, and lets those that waited for it wait for its gathers.
-
-    A node that waits for the read and computes the ids cannot wait for the gather, and need not: it is no write.
-    """
-    for use in graph.uses(read):
-        if use.index == CONTROL and read not in graph.kept:
-            for gather in gathers:
-                if not order.precedes(use.node, gather):
-                    mutation.add_control(use.node.name, gather)
-        elif use.node.op == "Identity":
-            _remove_identities(graph, mutation, use.node)
-    if read in graph.kept:
-        node = graph.nodes[read]
-        mutation.replace(Node(read, "NoOp", (), [*node.controls, *gathers], node.device))
-        return
-    mutation.drop_controls(read)
-    mutation.remove(read)
-
-
-def _remove_identities(graph: Graph, mutation: Mutation, node: Node) -> None:
-    mutation.remove(node.name)
-    for use in graph.uses(node.name):
-        if use.node.op == "Identity":
-            _remove_identities(graph, mutation, use.node)
+def _waits_for(graph: Graph, controls: Iterable[str], removed: set[str]) -> list[str]:
+    """Control inputs in which a removed read is replaced by what it waited for."""
+    found: list[str] = []
+    for name in controls:
+        found += _waits_for(graph, graph.nodes[name].controls, removed) if name in removed else [name]
+    return found

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from tensorflow.core.framework import function_pb2, op_def_pb2
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import kernels, op_def_registry
 
 from graph_passes.ir.node import Node
 from graph_passes.ir.types import DType
@@ -21,6 +21,13 @@ READERS = READ_ONLY | {PACKED_LOOKUP}
 def op_def(op: str) -> op_def_pb2.OpDef | None:
     """The OpDef of a registered op, or None."""
     return op_def_registry.get(op)
+
+
+@cache
+def has_kernel(op: str, device_type: str) -> bool:
+    """Whether a kernel of `op` is registered for "CPU" or "GPU"; a GPU kernel may be left out of a build."""
+    registered = kernels.get_registered_kernels_for_op(op).kernel
+    return any(kernel.device_type == device_type for kernel in registered)
 
 
 def is_stateful(node: Node) -> bool:

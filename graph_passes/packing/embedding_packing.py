@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from graph_passes.analysis.control_flow import Context, contexts
-from graph_passes.analysis.devices import device_type
+from graph_passes.analysis.devices import device_type, home_task, task_of
 from graph_passes.analysis.reachability import levels
 from graph_passes.analysis.tables import Lookup, refreshed, resource_lookups
 from graph_passes.errors import ConfigError
 from graph_passes.ir import DType, Graph
+from graph_passes.ir.op_defs import PACKED_LOOKUP, has_kernel
 from graph_passes.packing.lookup_emit import emit
 from graph_passes.packing.lookup_plan import Surroundings, plan_group
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
@@ -70,8 +71,9 @@ class EmbeddingPacking(Pass):
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report = PassReport(self.name)
         lookups = []
+        home = home_task(graph)
         for lookup in resource_lookups(graph):
-            declined = _why_not(graph, lookup)
+            declined = _why_not(graph, lookup, home)
             if declined is None:
                 lookups.append(lookup)
             else:
@@ -82,40 +84,46 @@ class EmbeddingPacking(Pass):
         groups = form_groups(
             lookups,
             level_of=lambda lookup: around.levels[lookup.node.name],
-            key_of=lambda lookup: LookupKey(lookup.node.device, lookup.dtype, around.context(lookup.node.name)),
+            key_of=lambda lookup: _key(graph, lookup, around),
             max_size=self.max_group_size,
         )
         for group in groups:
             members = [refreshed(graph, lookup) for lookup in group.members]  # an earlier pack may have rewired them
             plan = plan_group(graph, members, group.level, around)
             if len(group.members) == 1 and not plan.joins:
-                report.declined.append(Declined("single_lookup", group.members[0].node.name, _SINGLE))
+                report.declined.append(Declined("single_lookup", group.members[0].node.name))
             elif not context.take_fuel():
-                report.declined += [Declined("out_of_fuel", m.node.name, _FUEL) for m in group.members]
+                report.declined += [Declined("out_of_fuel", m.node.name) for m in group.members]
             else:
                 graph, packed = emit(graph, plan)
                 around.add(packed, group.level, group.members[0].node.name)
                 names = tuple(lookup.node.name for lookup in group.members)
                 report.packed.append(Packed(packed, names, tuple(join.node.name for join in plan.joins)))
                 report.notes += plan.notes
+        absorbed = {join for packed in report.packed for join in packed.absorbed}  # some by a later pack than the noted
+        report.notes = [note for note in report.notes if note[0] not in absorbed]
         return PassResult(graph, report)
 
 
-_SINGLE = "It is the only lookup of its device, row type and place in the order, and feeds no concatenation."
-_FUEL = "The limit on rewrites was reached."
+def _key(graph: Graph, lookup: Lookup, around: Surroundings) -> LookupKey:
+    name, device = lookup.node.name, lookup.node.device or graph.producer(lookup.handle).device
+    return LookupKey(device, lookup.dtype, around.context(name))
 
 
-def _why_not(graph: Graph, lookup: Lookup) -> Declined | None:
-    """The reason why a lookup can be in no pack at all, or None."""
+def _why_not(graph: Graph, lookup: Lookup, home: str) -> Declined | None:
+    """The reason why a lookup can be in no pack at all, or None. `home` is the task that starts the graph."""
     node = lookup.node
+    kind = device_type(node.device) or "CPU"
     if lookup.dtype not in _DTYPES:
         return Declined("dtype_not_supported", node.name, f"Its rows are {lookup.dtype}.")
     if node.attr("batch_dims", 0):
-        return Declined("batch_dims", node.name, "It gathers along a batch dimension.")
-    if device_type(node.device) not in ("", "CPU", "GPU"):
-        return Declined("device_not_supported", node.name, f"It runs on '{node.device}'.")
+        return Declined("batch_dims", node.name)
+    if not has_kernel(PACKED_LOOKUP, kind):
+        return Declined("no_kernel", node.name, f"This build has no packed lookup for {kind}.")
+    if task_of(node.device) != home:
+        return Declined("remote_device", node.name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")
     if graph.dtype_of(lookup.ids) not in ("int32", "int64"):
-        return Declined("ids_dtype", node.name, "Its ids are neither int32 nor int64.")
+        return Declined("ids_dtype", node.name)
     if node.name in graph.fed:
-        return Declined("fed", node.name, "The caller feeds its result.")
+        return Declined("fed", node.name)
     return None

@@ -45,17 +45,18 @@ def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
         for piece in join.pieces:
             source_number = number_of[piece.lookup] if piece.dense is None else -1 - dense.number(piece.dense)
             pieces.append((output, source_number, piece.width))
-    alone: _Table[int] = _Table()
+    port_of: dict[int, int] = {}
+    alone: dict[tuple[int, Shape], int] = {}
     for index, shape in plan.separate.items():
-        if number_of[index] in alone:  # the same rows of the same table, looked up twice
-            continue
-        alone.number(number_of[index])
-        shapes.append(shape)
-        pieces.append((len(shapes) - 1, number_of[index], _row_width(graph, plan, index)))
+        port = alone.setdefault((number_of[index], shape), len(shapes))
+        port_of[index] = port
+        if port == len(shapes):  # else the same rows of the same table are looked up twice
+            shapes.append(shape)
+            pieces.append((port, number_of[index], _row_width(graph, plan, index)))
 
     wanted = _ShapeOutputs(len(shapes))
     _retire_joins(graph, mutation, plan, name)
-    _retire_members(graph, mutation, plan, name, wanted, number_of, {k: len(plan.joins) + v for k, v in alone.items()})
+    _retire_members(graph, mutation, plan, name, wanted, number_of, port_of)
 
     rows = list(lookups)
     names: dict[int, bytes] = {}
@@ -146,13 +147,13 @@ def _retire_members(
     name: str,
     wanted: _ShapeOutputs,
     number_of: list[int],
-    own_port: dict[int, int],
+    port_of: dict[int, int],
 ) -> None:
     shape_ports: dict[str, dict[int, int]] = {}
     for index, member in enumerate(plan.views):
         gather = plan.lookups[index].node
         if index in plan.separate:
-            _substitute(graph, mutation, gather, TensorRef(name, own_port[number_of[index]]), plan.lookups[index].dtype)
+            _substitute(graph, mutation, gather, TensorRef(name, port_of[index]), plan.lookups[index].dtype)
             continue
         for view in member:
             for use in view.shape_uses:

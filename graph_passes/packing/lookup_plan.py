@@ -77,7 +77,7 @@ class GroupPlan:
         joins: concatenations to write into.
         views: per member, the gather's output and its reshapes.
         separate: members whose result some node reads by itself get an output of their own, of this shape; its rank is
-            unknown when more than one dimension is, then the op takes it from the ids.
+            unknown when more than one dimension or the row's size is, then the op takes it from the ids and the table.
         controls: names that the packed op must wait for.
         notes: (node, sentence) for the report.
     """
@@ -115,7 +115,7 @@ def plan_group(graph: Graph, lookups: Sequence[Lookup], level: int, around: Surr
         else:
             notes.append((node.name, join))
     separate = {
-        index: _template(lookups[index].node.output_shape())
+        index: _own_shape(graph, lookups[index])
         for index, member in enumerate(views)
         if _needs_output(graph, member, joins)
     }
@@ -131,6 +131,11 @@ def plan_group(graph: Graph, lookups: Sequence[Lookup], level: int, around: Surr
     return GroupPlan(lookups, sources, list(joins.values()), views, separate, controls, notes)
 
 
+def _own_shape(graph: Graph, lookup: Lookup) -> Shape:
+    """The shape of an output with nothing but this lookup: see `GroupPlan.separate`."""
+    return _template(lookup.node.output_shape()) if lookup.row_shape(graph).elements() else Shape(None)
+
+
 def _template(shape: Shape) -> Shape:
     """The shape when at most one dimension is unknown, else an unknown rank."""
     return shape if shape.dims is not None and shape.unknown_dims <= 1 else Shape(None)
@@ -139,6 +144,7 @@ def _template(shape: Shape) -> Shape:
 def _views(graph: Graph, index: int, lookup: Lookup, level: int, around: Surroundings) -> list[View]:
     """The gather's output and everything that merely reshapes it."""
     found = [View(TensorRef(lookup.node.name), index, lookup.node.output_shape())]
+    context = around.context(lookup.node.name)
     for view in found:  # grows while it is walked
         for use in graph.uses_of(view.ref):
             node = use.node
@@ -147,6 +153,8 @@ def _views(graph: Graph, index: int, lookup: Lookup, level: int, around: Surroun
             if node.op in ("Shape", "ShapeN") and not node.controls and _template(view.shape).dims is not None:
                 view.shape_uses.append(use)
             elif use.index == 0 and _is_reshape(node, lookup) and all(around.before(c, level) for c in node.controls):
+                if around.context(node.name) != context:  # it is dead when its branch is not taken, a pack is not
+                    continue
                 found.append(View(TensorRef(node.name), index, node.output_shape()))
     return found
 
@@ -180,8 +188,9 @@ def _join(
     pieces = []
     for ref in node.inputs[:-1] if node.op == "ConcatV2" else node.inputs:
         view = views.get(ref)
-        width = product((graph.shape(ref).dims or (None,))[axis:])
-        if width is None or not width:
+        dims = graph.shape(ref).dims
+        width = None if dims is None else product(dims[axis:])
+        if not width:
             return f"The row width of its input '{ref}' is not known."
         if view is not None:
             row = lookups[view.lookup].row_shape(graph).elements()

@@ -7,7 +7,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from graph_passes.errors import GraphError
 from graph_passes.ir import Graph
+from graph_passes.pipeline.reasons import REASONS
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,20 @@ class Declined:
     """One candidate that a pass left alone.
 
     Attributes:
-        code: a stable reason code; `graph_passes.reasons` lists them all.
+        code: a stable reason code, a key of `graph_passes.pipeline.reasons.REASONS`.
         node: name of the candidate.
-        detail: a sentence for a person.
+        detail: a sentence for a person; default: the reason's own.
     """
 
     code: str
     node: str
     detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.code not in REASONS:
+            raise GraphError(f"'{self.code}' is not a reason code.")
+        if not self.detail:
+            object.__setattr__(self, "detail", REASONS[self.code])
 
 
 @dataclass

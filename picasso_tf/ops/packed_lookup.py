@@ -3,8 +3,9 @@
 Models need not call this: the pass `embedding_packing` puts the op into graphs that were written without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import tensorflow as tf
 
@@ -23,7 +24,9 @@ auto_control_deps_utils.register_read_only_resource_op(OP)
 # ---- The wrapper ---------------------------------------------------------------------------------------------------
 
 
-def packed_lookup(tables: Sequence, ids: Sequence, *, concat: bool = False, name: str | None = None):
+def packed_lookup(
+    tables: Sequence, ids: Sequence, *, concat: bool = False, name: str | None = None
+) -> tf.Tensor | list[tf.Tensor]:
     """Looks up `ids[i]` in `tables[i]`, for all i at once.
 
     The result is that of `[tf.gather(table, i) for table, i in zip(tables, ids)]`, bit for bit, and differentiable
@@ -62,7 +65,7 @@ def packed_lookup(tables: Sequence, ids: Sequence, *, concat: bool = False, name
 
     count = len(ids)
     if concat:
-        widths = [_width(variable, value, i) for i, (variable, value) in enumerate(zip(variables, ids))]
+        widths = [_width(variable, value, i) for i, (variable, value) in enumerate(zip(variables, ids, strict=True))]
         outputs, shapes = [0] * count, [tf.TensorShape([None, sum(widths)])]
     else:
         widths = [0] * count
@@ -92,7 +95,7 @@ def packed_lookup(tables: Sequence, ids: Sequence, *, concat: bool = False, name
     return result.outputs[0] if concat else list(result.outputs)
 
 
-def _variable(table, i: int) -> tf.Variable:
+def _variable(table: Any, i: int) -> tf.Variable:
     variable = table if isinstance(table, tf.Variable) else getattr(table, "value", None)  # a Keras 3 variable
     if not isinstance(variable, tf.Variable):
         raise ConfigError(f"`tables[{i}]` must be a tf.Variable or a Keras variable. Received: {table!r}.")
@@ -101,7 +104,7 @@ def _variable(table, i: int) -> tf.Variable:
     return variable
 
 
-def _ids(value, i: int) -> tf.Tensor:
+def _ids(value: Any, i: int) -> tf.Tensor:
     value = tf.convert_to_tensor(value)
     if value.dtype not in (tf.int32, tf.int64):
         raise ConfigError(f"`ids[{i}]` must be int32 or int64. Received: {value.dtype.name}.")
@@ -154,36 +157,38 @@ class _Slices:
         return tf.IndexedSlices(tf.concat(self.values, 0), tf.concat(indices, 0), dense_shape)
 
 
-@tf.RegisterGradient(OP)
-def _packed_lookup_gradient(op, *gradients):
+@tf.RegisterGradient(OP)  # type: ignore[untyped-decorator]
+def _packed_lookup_gradient(op: tf.Operation, *gradients: Any) -> list[Any]:
     """IndexedSlices for each table, as `ResourceGather` gives; a band of the gradient for each dense piece."""
     num_tables, num_ids = op.get_attr("num_tables"), len(op.get_attr("ids_types"))
     handles, dense = op.inputs[:num_tables], op.inputs[num_tables + num_ids :]
     table_shapes = [resource_variable_ops.variable_shape(handle) for handle in handles]
     lookup_table = op.get_attr("lookup_table")
     slices = [_Slices() for _ in handles]
-    dense_gradients = [[] for _ in dense]
+    dense_bands: list[list[tf.Tensor]] = [[] for _ in dense]
     for source, band in _bands(op, gradients):
         if source < 0:
-            dense_gradients[-1 - source].append(tf.reshape(band, tf.shape(dense[-1 - source])))
+            dense_bands[-1 - source].append(tf.reshape(band, tf.shape(dense[-1 - source])))
             continue
         indices = _lookup_ids(op, source)
         table = lookup_table[source]
         rows = tf.concat([tf.shape(indices), table_shapes[table][1:]], 0)
         slices[table].values.append(tf.reshape(band, rows))
         slices[table].indices.append(indices)
-    table_gradients = [one.merge(shape) for one, shape in zip(slices, table_shapes)]
-    dense_gradients = [tf.add_n(bands) if bands else None for bands in dense_gradients]
+    table_gradients = [one.merge(shape) for one, shape in zip(slices, table_shapes, strict=True)]
+    dense_gradients = [tf.add_n(bands) if bands else None for bands in dense_bands]
     return [*table_gradients, *[None] * num_ids, *dense_gradients]
 
 
-def _bands(op, gradients):
+def _bands(op: tf.Operation, gradients: Sequence[Any]) -> Iterator[tuple[int, tf.Tensor]]:
     """Yields (source, gradient of the piece) for every piece of an output that has a gradient."""
     outputs, widths = op.get_attr("piece_output"), op.get_attr("piece_width")
-    totals = [sum(w for o, w in zip(outputs, widths) if o == output) for output in range(op.get_attr("num_outputs"))]
+    totals = [0] * op.get_attr("num_outputs")
+    for output, width in zip(outputs, widths, strict=True):
+        totals[output] += width
     offsets = [0] * len(totals)
     matrices = {}
-    for output, source, width in zip(outputs, op.get_attr("piece_source"), widths):
+    for output, source, width in zip(outputs, op.get_attr("piece_source"), widths, strict=True):
         gradient, begin = gradients[output], offsets[output]
         offsets[output] += width
         if gradient is None:
@@ -196,7 +201,7 @@ def _bands(op, gradients):
         yield source, matrices[output][:, begin : begin + width]
 
 
-def _lookup_ids(op, lookup: int) -> tf.Tensor:
+def _lookup_ids(op: tf.Operation, lookup: int) -> tf.Tensor:
     """The ids of one lookup as the op uses them: its columns, narrowed, wrapped, flat."""
     attribute = {key: op.get_attr(f"lookup_{key}")[lookup] for key in ("ids", "column", "columns", "wrap", "narrow")}
     ids = op.inputs[op.get_attr("num_tables") + attribute["ids"]]

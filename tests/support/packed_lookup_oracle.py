@@ -56,7 +56,7 @@ class Spec:
         }
 
 
-class OutOfRange(Exception):
+class OutOfRangeError(Exception):
     """An id is out of range: the lowest lookup's, at the lowest position."""
 
     def __init__(self, lookup: Lookup, position: tuple[int, ...], value: int, rows: int):
@@ -66,15 +66,17 @@ class OutOfRange(Exception):
 
 
 def packed_lookup(spec: Spec, tables: list, ids: list, dense: list = ()) -> tuple[list, list]:
-    """What the op returns: (outputs, shapes). Raises OutOfRange as the op does on CPU."""
+    """What the op returns: (outputs, shapes). Raises OutOfRangeError as the op does on CPU."""
     read = {source for output in spec.outputs for source, _ in output.pieces}
     used = [effective_ids(lookup, ids) for lookup in spec.lookups]
-    for i, (lookup, values) in enumerate(zip(spec.lookups, used)):
+    for i, (lookup, values) in enumerate(zip(spec.lookups, used, strict=True)):
         rows = len(tables[lookup.table])
         for position, value in np.ndenumerate(values):
             if i in read and not 0 <= value < rows:
-                raise OutOfRange(lookup, position, value, rows)
-    natural = [(*values.shape, *tables[lookup.table].shape[1:]) for lookup, values in zip(spec.lookups, used)]
+                raise OutOfRangeError(lookup, position, value, rows)
+    natural = [
+        (*values.shape, *tables[lookup.table].shape[1:]) for lookup, values in zip(spec.lookups, used, strict=True)
+    ]
 
     def rows_of(i: int) -> np.ndarray:
         return tables[spec.lookups[i].table][used[i]]

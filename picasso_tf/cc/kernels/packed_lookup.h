@@ -24,7 +24,7 @@ namespace picasso {
 namespace packed_lookup {
 
 enum class IdKind : int32_t {
-  kRowNumber,     // no ids tensor: id number j is j
+  kRowNumber,  // no ids tensor: id number j is j
   kInt32,
   kInt64,
   kInt64AsInt32,  // truncated to 32 bits first, as Cast does
@@ -59,8 +59,7 @@ struct Matrix {
 
 PICASSO_HOST_DEVICE inline int64_t IdPosition(const Piece& piece, int64_t j) {
   if (piece.ids_columns == 1) return j * piece.ids_pitch + piece.ids_first;
-  return j / piece.ids_columns * piece.ids_pitch + piece.ids_first +
-         j % piece.ids_columns;
+  return j / piece.ids_columns * piece.ids_pitch + piece.ids_first + j % piece.ids_columns;
 }
 
 template <IdKind kKind>

@@ -13,26 +13,24 @@ constexpr int64_t kMaxWidth = int64_t{1} << 40;  // sums of widths cannot overfl
 absl::Status CheckLength(absl::string_view name, size_t found, size_t wanted,
                          absl::string_view of) {
   if (found == wanted) return absl::OkStatus();
-  return Invalid("`", name, "` must have one entry for each ",
-                         of, " (", wanted, "), but it has ", found, ".");
+  return Invalid("`", name, "` must have one entry for each ", of, " (", wanted, "), but it has ",
+                 found, ".");
 }
 
-absl::Status CheckIndex(absl::string_view name, size_t at, int64_t found,
-                        int64_t begin, int64_t end) {
+absl::Status CheckIndex(absl::string_view name, size_t at, int64_t found, int64_t begin,
+                        int64_t end) {
   if (begin <= found && found < end) return absl::OkStatus();
-  return Invalid("`", name, "[", at, "]` must be in [", begin,
-                         ", ", end, "), but it is ", found, ".");
+  return Invalid("`", name, "[", at, "]` must be in [", begin, ", ", end, "), but it is ", found,
+                 ".");
 }
 
 // At most one dimension may be left open.
-absl::Status CheckTemplate(absl::string_view name, size_t at,
-                           const PartialTensorShape& shape) {
+absl::Status CheckTemplate(absl::string_view name, size_t at, const PartialTensorShape& shape) {
   int open = 0;
   for (int d = 0; d < shape.dims(); ++d) open += shape.dim_size(d) < 0;
   if (open <= 1) return absl::OkStatus();
-  return Invalid("`", name, "[", at,
-                         "]` must have at most one unknown dimension, but it is ",
-                         shape.DebugString(), ".");
+  return Invalid("`", name, "[", at, "]` must have at most one unknown dimension, but it is ",
+                 shape.DebugString(), ".");
 }
 
 absl::Status ReadLookups(const RawAttrs& raw, Attrs* attrs) {
@@ -47,14 +45,16 @@ absl::Status ReadLookups(const RawAttrs& raw, Attrs* attrs) {
     TF_RETURN_IF_ERROR(CheckIndex("lookup_table", i, raw.lookup_table[i], 0, raw.num_tables));
     TF_RETURN_IF_ERROR(CheckIndex("lookup_ids", i, raw.lookup_ids[i], 0, raw.ids_types.size()));
     const bool all = raw.lookup_column[i] == -1;
-    if (raw.lookup_column[i] < -1 || (all ? raw.lookup_columns[i] != 0 : raw.lookup_columns[i] < 1)) {
-      return Invalid("`lookup_column[", i, "]` and `lookup_columns[", i,
+    if (raw.lookup_column[i] < -1 ||
+        (all ? raw.lookup_columns[i] != 0 : raw.lookup_columns[i] < 1)) {
+      return Invalid(
+          "`lookup_column[", i, "]` and `lookup_columns[", i,
           "]` must be -1 and 0, or a column and a positive number of columns, but they are ",
           raw.lookup_column[i], " and ", raw.lookup_columns[i], ".");
     }
     if (raw.lookup_wrap[i] < 0) {
-      return Invalid("`lookup_wrap[", i,
-                             "]` must not be negative, but it is ", raw.lookup_wrap[i], ".");
+      return Invalid("`lookup_wrap[", i, "]` must not be negative, but it is ", raw.lookup_wrap[i],
+                     ".");
     }
     attrs->lookups.push_back({raw.lookup_names[i], static_cast<int>(raw.lookup_table[i]),
                               static_cast<int>(raw.lookup_ids[i]), raw.lookup_column[i],
@@ -75,15 +75,15 @@ absl::Status CheckOutput(size_t at, const OutputSpec& output) {
       return absl::OkStatus();
     }
     return Invalid("output ", at,
-                           " has a shape of unknown rank, so it must have one piece, a "
-                           "lookup of width 0, but it has ",
-                           output.pieces.size(), ", the first of width ", only.width,
-                           " and source ", only.source, ".");
+                   " has a shape of unknown rank, so it must have one piece, a "
+                   "lookup of width 0, but it has ",
+                   output.pieces.size(), ", the first of width ", only.width, " and source ",
+                   only.source, ".");
   }
   for (const PieceSpec& piece : output.pieces) {
     if (piece.width == 0) {
       return Invalid("every piece of output ", at,
-                             " must be at least 1 wide, but one has width 0.");
+                     " must be at least 1 wide, but one has width 0.");
     }
   }
   return absl::OkStatus();
@@ -100,10 +100,9 @@ absl::Status ReadOutputs(const RawAttrs& raw, Attrs* attrs) {
   for (size_t i = 0; i < n; ++i) {
     // Pieces are grouped by output, in order.
     const int64_t lowest = i == 0 ? 0 : raw.piece_output[i - 1];
+    TF_RETURN_IF_ERROR(CheckIndex("piece_output", i, raw.piece_output[i], lowest, raw.num_outputs));
     TF_RETURN_IF_ERROR(
-        CheckIndex("piece_output", i, raw.piece_output[i], lowest, raw.num_outputs));
-    TF_RETURN_IF_ERROR(CheckIndex("piece_source", i, raw.piece_source[i], -raw.num_dense,
-                                  attrs->lookups.size()));
+        CheckIndex("piece_source", i, raw.piece_source[i], -raw.num_dense, attrs->lookups.size()));
     TF_RETURN_IF_ERROR(CheckIndex("piece_width", i, raw.piece_width[i], 0, kMaxWidth));
     OutputSpec& output = attrs->outputs[raw.piece_output[i]];
     output.pieces.push_back({raw.piece_source[i], raw.piece_width[i]});
@@ -117,8 +116,7 @@ absl::Status ReadOutputs(const RawAttrs& raw, Attrs* attrs) {
 }
 
 absl::Status ReadShapes(const RawAttrs& raw, Attrs* attrs) {
-  TF_RETURN_IF_ERROR(
-      CheckLength("shape_lookup", raw.shape_lookup.size(), raw.num_shapes, "shape"));
+  TF_RETURN_IF_ERROR(CheckLength("shape_lookup", raw.shape_lookup.size(), raw.num_shapes, "shape"));
   TF_RETURN_IF_ERROR(
       CheckLength("shape_templates", raw.shape_templates.size(), raw.num_shapes, "shape"));
   for (int i = 0; i < raw.num_shapes; ++i) {

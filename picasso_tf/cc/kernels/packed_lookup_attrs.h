@@ -66,8 +66,7 @@ struct RawAttrs {
   int num_tables, num_dense, num_outputs, num_shapes;
   tensorflow::DataTypeVector ids_types;
   std::vector<std::string> lookup_names;
-  std::vector<int64_t> lookup_table, lookup_ids, lookup_column, lookup_columns,
-      lookup_wrap;
+  std::vector<int64_t> lookup_table, lookup_ids, lookup_column, lookup_columns, lookup_wrap;
   std::vector<bool> lookup_narrow;
   std::vector<int64_t> piece_output, piece_source, piece_width, shape_lookup;
   std::vector<tensorflow::PartialTensorShape> output_shapes, shape_templates;

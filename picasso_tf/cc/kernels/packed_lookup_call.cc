@@ -38,8 +38,7 @@ std::string Position(const TensorShape& shape, int64_t at) {
 
 // `wanted` with its unknown dimension computed from the number of elements,
 // which is negative where it overflowed.
-absl::Status ResolveShape(const PartialTensorShape& wanted, int64_t elements,
-                          TensorShape* shape) {
+absl::Status ResolveShape(const PartialTensorShape& wanted, int64_t elements, TensorShape* shape) {
   int64_t known = 1;
   for (int d = 0; d < wanted.dims(); ++d) {
     if (wanted.dim_size(d) < 0) continue;
@@ -49,8 +48,7 @@ absl::Status ResolveShape(const PartialTensorShape& wanted, int64_t elements,
   const bool open = !wanted.IsFullyDefined();
   const bool fits = open ? known > 0 && elements % known == 0 : known == elements;
   if (!fits || elements < 0) {
-    return Invalid("", elements, " elements cannot take the shape ",
-                           wanted.DebugString(), ".");
+    return Invalid("", elements, " elements cannot take the shape ", wanted.DebugString(), ".");
   }
   for (int d = 0; d < wanted.dims(); ++d) {
     const int64_t size = wanted.dim_size(d);
@@ -94,8 +92,8 @@ absl::Status Call::Prepare() {
 absl::Status Call::FindVars() {
   vars_.resize(attrs_.num_tables);
   for (int i = 0; i < attrs_.num_tables; ++i) {
-    TF_RETURN_IF_ERROR(tensorflow::LookupResource(
-        context_, tensorflow::HandleFromInput(context_, i), &vars_[i]));
+    TF_RETURN_IF_ERROR(
+        tensorflow::LookupResource(context_, tensorflow::HandleFromInput(context_, i), &vars_[i]));
   }
   return absl::OkStatus();
 }
@@ -104,11 +102,9 @@ absl::Status Call::CheckTables() const {
   for (size_t i = 0; i < vars_.size(); ++i) {
     const Tensor& table = *vars_[i]->tensor();
     if (table.dtype() == attrs_.dtype && table.dims() >= 1) continue;
-    return Invalid("table ", i, " ('",
-                           tensorflow::HandleFromInput(context_, i).name(),
-                           "') must be ", DataTypeString(attrs_.dtype),
-                           " of rank 1 or more, but it is ", DataTypeString(table.dtype()),
-                           " of shape ", table.shape().DebugString(), ".");
+    return Invalid("table ", i, " ('", tensorflow::HandleFromInput(context_, i).name(),
+                   "') must be ", DataTypeString(attrs_.dtype), " of rank 1 or more, but it is ",
+                   DataTypeString(table.dtype()), " of shape ", table.shape().DebugString(), ".");
   }
   return absl::OkStatus();
 }
@@ -125,8 +121,8 @@ absl::Status Call::BindLookup(const Lookup& lookup) {
   }
   if (MultiplyWithoutOverflow(piece.row_bytes, std::max<int64_t>(ids.NumElements(), 1)) < 0) {
     return Invalid("the rows of lookup '", lookup.name, "' are too many bytes, for ids of shape ",
-                   ids.shape().DebugString(), " and a table of shape ",
-                   table.shape().DebugString(), ".");
+                   ids.shape().DebugString(), " and a table of shape ", table.shape().DebugString(),
+                   ".");
   }
   piece.ids = ids.data();
   piece.num_ids = ids.NumElements();
@@ -138,10 +134,10 @@ absl::Status Call::BindLookup(const Lookup& lookup) {
   }
   if (lookup.column >= 0) {
     if (ids.dims() != 2 || lookup.columns > ids.dim_size(1) - lookup.column) {
-      return Invalid("lookup '", lookup.name, "' reads columns ",
-                             lookup.column, " to ", lookup.column + lookup.columns - 1,
-                             " of a matrix of ids, but its ids have shape ",
-                             ids.shape().DebugString(), ".");
+      return Invalid("lookup '", lookup.name, "' reads columns ", lookup.column, " to ",
+                     lookup.column + lookup.columns - 1,
+                     " of a matrix of ids, but its ids have shape ", ids.shape().DebugString(),
+                     ".");
     }
     piece.num_ids = ids.dim_size(0) * lookup.columns;
     piece.ids_columns = lookup.columns;
@@ -162,9 +158,9 @@ absl::Status Call::AddPiece(const OutputSpec& output, int64_t at) {
     piece.table = Data(dense);
     piece.row_bytes = width_bytes;
     if (dense.NumElements() % spec.width != 0) {
-      return Invalid("dense input ", spec.Dense(), " has ",
-                             dense.NumElements(), " elements, which is no multiple of the ",
-                             "width of its piece, ", spec.width, ".");
+      return Invalid("dense input ", spec.Dense(), " has ", dense.NumElements(),
+                     " elements, which is no multiple of the ", "width of its piece, ", spec.width,
+                     ".");
     }
     piece.num_ids = piece.table_rows = dense.NumElements() / spec.width;
   } else {
@@ -172,15 +168,15 @@ absl::Status Call::AddPiece(const OutputSpec& output, int64_t at) {
     if (!output.IsNatural()) {
       const Lookup& lookup = attrs_.lookups[spec.source];
       if (piece.row_bytes == 0 || width_bytes % piece.row_bytes != 0) {
-        return Invalid("the piece of lookup '", lookup.name, "' is ",
-                               spec.width, " wide, which is no multiple of the row of its ",
-                               "table, whose shape is ", Table(lookup).shape().DebugString(), ".");
+        return Invalid("the piece of lookup '", lookup.name, "' is ", spec.width,
+                       " wide, which is no multiple of the row of its ", "table, whose shape is ",
+                       Table(lookup).shape().DebugString(), ".");
       }
       piece.ids_per_row = width_bytes / piece.row_bytes;
       if (piece.num_ids % piece.ids_per_row != 0) {
         return Invalid("lookup '", lookup.name, "' has ", piece.num_ids,
-                               " ids, which is no multiple of the ", piece.ids_per_row,
-                               " that one row of its output takes.");
+                       " ids, which is no multiple of the ", piece.ids_per_row,
+                       " that one row of its output takes.");
       }
     }
   }
@@ -197,16 +193,17 @@ absl::Status Call::AddOutput(int index) {
     if (rows == Rows(pieces_[first])) continue;
     const PieceSpec& spec = output.pieces[i];
     return Invalid("piece ", i, " of output ", index, " (",
-                           spec.IsDense() ? absl::StrCat("dense input ", spec.Dense())
-                                          : absl::StrCat("lookup '", attrs_.lookups[spec.source].name, "'"),
-                           ") has ", rows, " rows, but piece 0 has ", Rows(pieces_[first]), ".");
+                   spec.IsDense() ? absl::StrCat("dense input ", spec.Dense())
+                                  : absl::StrCat("lookup '", attrs_.lookups[spec.source].name, "'"),
+                   ") has ", rows, " rows, but piece 0 has ", Rows(pieces_[first]), ".");
   }
   const int64_t rows = Rows(pieces_[first]);
   TensorShape shape;
   if (output.IsNatural()) {
     TF_RETURN_IF_ERROR(NaturalShape(attrs_.lookups[output.pieces[0].source], &shape));
   } else {
-    TF_RETURN_IF_ERROR(ResolveShape(output.shape, MultiplyWithoutOverflow(rows, output.width), &shape));
+    TF_RETURN_IF_ERROR(
+        ResolveShape(output.shape, MultiplyWithoutOverflow(rows, output.width), &shape));
   }
   Tensor* tensor = nullptr;
   TF_RETURN_IF_ERROR(context_->allocate_output(index, shape, &tensor));
@@ -236,8 +233,8 @@ absl::Status Call::SetShapes() {
     TF_RETURN_IF_ERROR(context_->allocate_output(index++, TensorShape({shape.dims()}), &tensor));
     for (int d = 0; d < shape.dims(); ++d) {
       if (shape.dim_size(d) > std::numeric_limits<int32_t>::max()) {
-        return Invalid("the shape of lookup '", lookup.name, "', ",
-                               shape.DebugString(), ", does not fit int32.");
+        return Invalid("the shape of lookup '", lookup.name, "', ", shape.DebugString(),
+                       ", does not fit int32.");
       }
       tensor->vec<int32_t>()(d) = shape.dim_size(d);
     }
@@ -268,8 +265,8 @@ absl::Status Call::BadIdError() const {
     const int64_t at = lookup.read ? FirstBadId(lookups_[i]) : -1;
     if (at < 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "indices", Position(IdsShape(lookup), at), " = ", IdAt(lookups_[i], at),
-        " is not in [0, ", lookups_[i].table_rows, ") (lookup '", lookup.name, "', table '",
+        "indices", Position(IdsShape(lookup), at), " = ", IdAt(lookups_[i], at), " is not in [0, ",
+        lookups_[i].table_rows, ") (lookup '", lookup.name, "', table '",
         tensorflow::HandleFromInput(context_, lookup.table).name(), "')"));
   }
   return absl::InternalError("PackedLookup: an id changed while it was being read.");

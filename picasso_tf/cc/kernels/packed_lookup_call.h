@@ -77,10 +77,10 @@ class Call {
   tensorflow::OpKernelContext* const context_;
   const Attrs& attrs_;
   Vars vars_;
-  SharedLocks locks_;       // released before the variables are
-  List<Piece> lookups_;     // one for each lookup, not yet placed in an output
-  List<Piece> pieces_;      // of all outputs, in order
-  List<Matrix> matrices_;   // one for each output
+  SharedLocks locks_;      // released before the variables are
+  List<Piece> lookups_;    // one for each lookup, not yet placed in an output
+  List<Piece> pieces_;     // of all outputs, in order
+  List<Matrix> matrices_;  // one for each output
 };
 
 }  // namespace packed_lookup

@@ -27,8 +27,7 @@ inline void PrefetchRow(const char* row, int64_t row_bytes) {
 
 // Turns ids [first, first + n) into row addresses. False: one is out of range.
 template <IdKind kKind>
-bool ResolveAs(const Piece& piece, int64_t first, int64_t n,
-               const char** rows) {
+bool ResolveAs(const Piece& piece, int64_t first, int64_t n, const char** rows) {
   bool good = true;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t id = LoadId<kKind>(piece, IdPosition(piece, first + i));
@@ -39,8 +38,7 @@ bool ResolveAs(const Piece& piece, int64_t first, int64_t n,
   return good;
 }
 
-inline bool Resolve(const Piece& piece, int64_t first, int64_t n,
-                    const char** rows) {
+inline bool Resolve(const Piece& piece, int64_t first, int64_t n, const char** rows) {
   switch (piece.id_kind) {
     case IdKind::kInt32:
       return ResolveAs<IdKind::kInt32>(piece, first, n, rows);
@@ -57,8 +55,7 @@ inline bool Resolve(const Piece& piece, int64_t first, int64_t n,
 // the row size where it is known at compile time, else 0. `rows` may be read
 // kAhead entries past n.
 template <int64_t kBytes>
-void CopyRowsOf(const Piece& piece, int64_t first, int64_t n,
-                const char* const* rows) {
+void CopyRowsOf(const Piece& piece, int64_t first, int64_t n, const char* const* rows) {
   const int64_t bytes = kBytes == 0 ? piece.row_bytes : kBytes;
   int64_t column = first % piece.ids_per_row;
   char* out_row = piece.out + first / piece.ids_per_row * piece.out_pitch;
@@ -75,17 +72,24 @@ void CopyRowsOf(const Piece& piece, int64_t first, int64_t n,
   }
 }
 
-inline void CopyRows(const Piece& piece, int64_t first, int64_t n,
-                     const char* const* rows) {
+inline void CopyRows(const Piece& piece, int64_t first, int64_t n, const char* const* rows) {
   switch (piece.row_bytes) {
-    case 0: return;  // rows without elements; their addresses may be null
-    case 16: return CopyRowsOf<16>(piece, first, n, rows);
-    case 32: return CopyRowsOf<32>(piece, first, n, rows);
-    case 64: return CopyRowsOf<64>(piece, first, n, rows);
-    case 128: return CopyRowsOf<128>(piece, first, n, rows);
-    case 256: return CopyRowsOf<256>(piece, first, n, rows);
-    case 512: return CopyRowsOf<512>(piece, first, n, rows);
-    default: return CopyRowsOf<0>(piece, first, n, rows);
+    case 0:
+      return;  // rows without elements; their addresses may be null
+    case 16:
+      return CopyRowsOf<16>(piece, first, n, rows);
+    case 32:
+      return CopyRowsOf<32>(piece, first, n, rows);
+    case 64:
+      return CopyRowsOf<64>(piece, first, n, rows);
+    case 128:
+      return CopyRowsOf<128>(piece, first, n, rows);
+    case 256:
+      return CopyRowsOf<256>(piece, first, n, rows);
+    case 512:
+      return CopyRowsOf<512>(piece, first, n, rows);
+    default:
+      return CopyRowsOf<0>(piece, first, n, rows);
   }
 }
 
@@ -132,8 +136,7 @@ class Batch {
 // Fills rows [begin, end) of one output matrix from all of its pieces. False:
 // an id is out of range; nothing outside a table was read, and what was written
 // is of no use.
-inline bool FillRows(const Piece* pieces, int64_t num_pieces, int64_t begin,
-                     int64_t end) {
+inline bool FillRows(const Piece* pieces, int64_t num_pieces, int64_t begin, int64_t end) {
   Batch batch;
   for (const Piece* piece = pieces; piece < pieces + num_pieces; ++piece) {
     const int64_t last = end * piece->ids_per_row;
@@ -150,7 +153,7 @@ inline bool FillRows(const Piece* pieces, int64_t num_pieces, int64_t begin,
 
 // Work is cut into blocks of rows of about this much memory traffic: they stay
 // in a core's own cache while piece after piece is written into them.
-constexpr int64_t kBlockBytes = 128 << 10;
+constexpr int64_t kBlockBytes = 256 << 10;
 
 // Bytes that one row of the output moves. A table row costs a cache line at
 // least, however short it is.

@@ -1,6 +1,6 @@
-#include <cuda_runtime.h>
-
 #include "picasso_tf/cc/kernels/packed_lookup_gpu.h"
+
+#include <cuda_runtime.h>
 
 namespace picasso {
 namespace packed_lookup {

@@ -49,9 +49,9 @@ bool FillOnCpu(OpKernelContext* context, const List<Matrix>& matrices) {
   std::atomic<bool> good{true};
   auto fill = [&](int64_t block) {
     if (!good.load(std::memory_order_relaxed)) return;
-    const auto after = std::upper_bound(
-        blocks.begin(), blocks.end(), block,
-        [](int64_t block, const Blocks& other) { return block < other.first; });
+    const auto after =
+        std::upper_bound(blocks.begin(), blocks.end(), block,
+                         [](int64_t block, const Blocks& other) { return block < other.first; });
     const Matrix& matrix = matrices[after - blocks.begin() - 1];
     const int64_t begin = (block - after[-1].first) * after[-1].rows;
     const int64_t end = std::min(begin + after[-1].rows, matrix.rows);

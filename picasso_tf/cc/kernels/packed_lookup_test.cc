@@ -1,6 +1,6 @@
 // Stand-alone test of the packed lookup: no TensorFlow, no test framework. From the project's root:
 //
-//   g++ -std=c++17 -g -O1 -fsanitize=address,undefined -I. -o packed_lookup_test
+//   g++ -std=c++17 -g -O1 -fsanitize=address,undefined -pthread -I. -o packed_lookup_test
 //       picasso_tf/cc/kernels/packed_lookup_test.cc   (one line)
 //   ./packed_lookup_test
 //
@@ -8,14 +8,18 @@
 // compared with a loop that follows the definition. Buffers have no byte to spare, so that the
 // address sanitizer sees any access beyond them.
 
+#include "picasso_tf/cc/kernels/packed_lookup.h"
+
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <random>
+#include <thread>
 #include <vector>
 
-#include "picasso_tf/cc/kernels/packed_lookup.h"
 #include "picasso_tf/cc/kernels/packed_lookup_cpu.h"
 #include "picasso_tf/cc/kernels/packed_lookup_gpu.h"
+#include "picasso_tf/cc/kernels/parallel_blocks.h"
 
 namespace {
 
@@ -24,9 +28,9 @@ using namespace picasso::packed_lookup;
 int passed = 0;
 int failed = 0;
 
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    ++((condition) ? passed : failed);                                          \
+#define CHECK(condition)                                                          \
+  do {                                                                            \
+    ++((condition) ? passed : failed);                                            \
     if (!(condition)) std::printf("line %d: failed: %s\n", __LINE__, #condition); \
   } while (false)
 
@@ -312,6 +316,45 @@ void TestBlocks() {
   CHECK(RowTraffic({pieces.data(), 8, 10}) == 8 * (kBlockBytes + 4));
 }
 
+// Starts a thread for each task; every third one only after the call has returned.
+class TestPool {
+ public:
+  explicit TestPool(int threads) : threads_(threads) {}
+  ~TestPool() {
+    for (auto& task : late_) Start(task);
+    for (std::thread& thread : started_) thread.join();
+  }
+  int NumThreads() const { return threads_; }
+  void Schedule(std::function<void()> task) {
+    if (++scheduled_ % 3 == 0) {
+      late_.push_back(std::move(task));
+    } else {
+      Start(std::move(task));
+    }
+  }
+
+ private:
+  void Start(std::function<void()> task) { started_.emplace_back(std::move(task)); }
+
+  int threads_;
+  int scheduled_ = 0;
+  std::vector<std::function<void()>> late_;
+  std::vector<std::thread> started_;
+};
+
+void TestParallelBlocks() {
+  for (int threads : {1, 2, 8}) {
+    for (int64_t blocks : {0, 1, 2, 500}) {
+      for (int64_t max_threads : {0, 1, 100}) {
+        std::vector<int> runs(blocks);  // no atomics: each block belongs to one thread
+        TestPool pool(threads);
+        picasso::ParallelBlocks(&pool, blocks, max_threads, [&](int64_t block) { ++runs[block]; });
+        CHECK(runs == std::vector<int>(blocks, 1));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -325,6 +368,7 @@ int main() {
   TestEmptyTable();
   TestPlanRefusesRowsBeyond32Bits();
   TestBlocks();
+  TestParallelBlocks();
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }

@@ -3,28 +3,26 @@
 // Each thread takes the next block when it is done with its last one. Unlike
 // ThreadPool::ParallelFor the caller works too and never waits for a pool thread
 // that has not started: on a busy machine waking one can take longer than the
-// whole kernel.
+// whole kernel. It also cannot deadlock when the caller is itself a pool thread.
 
 #ifndef PICASSO_TF_CC_KERNELS_PARALLEL_BLOCKS_H_
 #define PICASSO_TF_CC_KERNELS_PARALLEL_BLOCKS_H_
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
-
-#include "absl/synchronization/mutex.h"
-#include "tensorflow/core/lib/core/threadpool.h"
+#include <mutex>
 
 namespace picasso {
 
 // Calls run(block) for every block in [0, num_blocks), in no fixed order, on at
-// most max_threads threads. Returns when all calls have returned.
-template <typename Run>
-void ParallelBlocks(tensorflow::thread::ThreadPool* pool, int64_t num_blocks,
-                    int64_t max_threads, const Run& run) {
-  const int64_t helpers =
-      std::min<int64_t>({max_threads, num_blocks, pool->NumThreads()}) - 1;
+// most max_threads threads, and returns when all calls have returned. Pool is
+// TensorFlow's ThreadPool or anything with its NumThreads and Schedule.
+template <typename Pool, typename Run>
+void ParallelBlocks(Pool* pool, int64_t num_blocks, int64_t max_threads, const Run& run) {
+  const int64_t helpers = std::min<int64_t>({max_threads, num_blocks, pool->NumThreads()}) - 1;
   if (helpers < 1) {
     for (int64_t block = 0; block < num_blocks; ++block) run(block);
     return;
@@ -35,7 +33,8 @@ void ParallelBlocks(tensorflow::thread::ThreadPool* pool, int64_t num_blocks,
     explicit State(int64_t blocks) : left(blocks) {}
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> left;
-    absl::Mutex mutex;
+    std::mutex mutex;
+    std::condition_variable all_done;
     bool done = false;
   };
   auto state = std::make_shared<State>(num_blocks);
@@ -44,14 +43,15 @@ void ParallelBlocks(tensorflow::thread::ThreadPool* pool, int64_t num_blocks,
     for (int64_t block; (block = state->next.fetch_add(1)) < num_blocks; ++finished) {
       run(block);
     }
-    if (finished == 0 || state->left.fetch_sub(finished) != finished) return;
-    absl::MutexLock lock(&state->mutex);
+    if (state->left.fetch_sub(finished) != finished) return;
+    std::lock_guard<std::mutex> lock(state->mutex);
     state->done = true;
+    state->all_done.notify_all();
   };
   for (int64_t i = 0; i < helpers; ++i) pool->Schedule(work);
   work();
-  absl::MutexLock lock(&state->mutex);
-  state->mutex.Await(absl::Condition(&state->done));
+  std::unique_lock<std::mutex> lock(state->mutex);
+  state->all_done.wait(lock, [&] { return state->done; });
 }
 
 }  // namespace picasso

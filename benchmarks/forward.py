@@ -1,0 +1,101 @@
+"""Forward lookups and their concatenation: ours against Keras 3, tf_keras and FBGEMM's table-batched embedding.
+
+    python -m benchmarks.forward
+    python -m benchmarks.forward --quick --shape wide
+
+Only the embedding part is there: a table per field, one id per field and example, one output [batch, sum of widths].
+Stock Keras 3 is shown twice, for its speed depends on the past of its tables: TensorFlow copies a table whole on every
+read once it has seen a sparse update, as every trained table has. FBGEMM takes part when its environment exists: `make
+bench-peers` makes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from benchmarks.harness import QUICK, ROOT, BenchmarkError, Entry, Pace, Timing, race
+from benchmarks.shapes import SHAPES, Shape
+from benchmarks.table import print_race
+
+OURS = "ours, Keras 3"
+BOUND = "memory bound"
+CALL = "call without lookups"
+PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+
+
+def entries(shape: Shape, peers_python: Path | None) -> list[Entry]:
+    """The arms for one shape.
+
+    Args:
+        shape: what is looked up.
+        peers_python: interpreter of the environment that FBGEMM is installed in, or None to do without.
+    """
+
+    def keras(name: str, front_end: str, plugin: bool, trained: bool) -> Entry:
+        settings = {"shape": shape.settings(), "front_end": front_end, "plugin": plugin, "trained": trained}
+        return Entry(name, "benchmarks.forward_arms:lookups", settings)
+
+    arms = [
+        keras(OURS, "keras", plugin=True, trained=True),
+        keras("ours, tf_keras", "tf_keras", plugin=True, trained=True),
+        keras("Keras 3, fresh tables", "keras", plugin=False, trained=False),
+        keras("Keras 3, trained tables", "keras", plugin=False, trained=True),
+        keras("tf_keras", "tf_keras", plugin=False, trained=True),
+    ]
+    if peers_python is not None:
+        arms.append(
+            Entry("FBGEMM TBE 1.9.0", "benchmarks.tbe_arm:build", {"shape": shape.settings()}, str(peers_python))
+        )
+    return [
+        *arms,
+        Entry(CALL, "benchmarks.forward_arms:call_only", {"shape": shape.settings()}),
+        Entry(BOUND, "benchmarks.bound_arm:build", {"moved_bytes": shape.forward_bytes}),
+    ]
+
+
+def check(timings: dict[str, Timing], fields: int) -> None:
+    """Makes sure that all arms computed the same bits, and that ours computed them by packed lookups.
+
+    Raises:
+        BenchmarkError: they did not.
+    """
+    digests = {name: timing.check["digest"] for name, timing in timings.items() if "digest" in timing.check}
+    if len(set(digests.values())) != 1:
+        raise BenchmarkError(f"The arms computed different outputs; their hashes: {digests}.")
+    for name, timing in timings.items():
+        wanted = fields if name.startswith("ours") else 0
+        if timing.check.get("packed", 0) != wanted:
+            raise BenchmarkError(f"'{name}' packed {timing.check['packed']} lookups, but {wanted} were expected.")
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--shape", choices=[*SHAPES, "all"], default="all", help="what is looked up; default: all")
+    parser.add_argument("--rounds", type=int, help=f"turns of each arm; default: {Pace.rounds}")
+    parser.add_argument("--quick", action="store_true", help="a few rounds only")
+    parser.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, help="interpreter that FBGEMM is in")
+    arguments = parser.parse_args()
+    pace = QUICK if arguments.quick else Pace()
+    if arguments.rounds:
+        pace = dataclasses.replace(pace, rounds=arguments.rounds)
+    peers_python = arguments.peers_python if arguments.peers_python.exists() else None
+    for shape in SHAPES.values() if arguments.shape == "all" else [SHAPES[arguments.shape]]:
+        timings = race(str(shape), entries(shape, peers_python), pace)
+        check(timings, shape.fields)
+        bandwidth = shape.forward_bytes / timings[BOUND].median
+        notes = [
+            f"{BOUND}: {shape.forward_bytes / 1e6:.1f} MB (ids and rows read, output written) at the rate of a streaming "
+            f"copy by two threads in the same rounds, median {bandwidth / 1e9:.0f} GB/s read and written.",
+            f"{CALL}: a tf.function that takes the same ids from a dataset and returns those of one field.",
+            "All outputs are equal, bit for bit.",
+        ]
+        if peers_python is None:
+            notes.append("FBGEMM is left out: `make bench-peers` makes its environment.")
+        print_race(f"forward, {shape}", timings.values(), timings[OURS], notes)
+
+
+if __name__ == "__main__":
+    main()

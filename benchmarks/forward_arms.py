@@ -1,0 +1,68 @@
+"""TensorFlow's arms of the forward benchmark: embedding layers and a concatenation, stock or with the plugin."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import tensorflow as tf
+
+from benchmarks.batches import endless
+from benchmarks.shapes import Shape, digest
+from benchmarks.worker import Arm
+
+
+def lookups(shape: dict[str, Any], front_end: str, plugin: bool, trained: bool) -> Arm:
+    """N x (Input, Embedding, Flatten), then Concatenate, called in a tf.function.
+
+    Args:
+        shape: settings of a `Shape`.
+        front_end: "keras" (that is Keras 3) or "tf_keras".
+        plugin: whether picasso_tf is enabled.
+        trained: whether each table has seen a sparse update. From then on, and for ever, TensorFlow copies a table
+            whole on every read of it.
+    """
+    what = Shape(**shape)
+    if plugin:
+        import picasso_tf
+
+        picasso_tf.enable()
+    keras = importlib.import_module(front_end)
+    inputs = [keras.Input((1,), dtype="int32") for _ in range(what.fields)]
+    layers = [keras.layers.Embedding(what.rows, what.width) for _ in inputs]
+    flat = [keras.layers.Flatten()(layer(ids)) for layer, ids in zip(layers, inputs, strict=True)]
+    model = keras.Model(inputs, keras.layers.Concatenate()(flat))
+    for field, layer in enumerate(layers):
+        layer.embeddings.assign(what.table(field))
+        if trained:
+            _update_sparsely(layer.embeddings)
+    batches = endless(tuple(what.ids(field)[..., None] for field in range(what.fields)))
+
+    @tf.function(reduce_retracing=True)
+    def forward(iterator):
+        return model(list(next(iterator)), training=False)
+
+    def check() -> dict[str, Any]:
+        packed = [graph.lookups_packed for graph in picasso_tf.report().graphs] if plugin else []
+        return {"digest": digest(forward(iter(batches)).numpy()), "packed": max(packed, default=0)}
+
+    iterator = iter(batches)
+    return Arm(lambda: forward(iterator), check)
+
+
+def _update_sparsely(embeddings: Any) -> None:
+    """Subtracts zeros from one row: an update that leaves every value as it was."""
+    variable = embeddings if isinstance(embeddings, tf.Variable) else embeddings.value  # Keras 3 wraps it
+    variable.scatter_sub(tf.IndexedSlices(tf.zeros([1, variable.shape[1]]), tf.constant([0])))
+
+
+def call_only(shape: dict[str, Any]) -> Arm:
+    """What remains of the above when nothing is looked up: the call and the ids' way into the graph."""
+    what = Shape(**shape)
+    iterator = iter(endless(tuple(what.ids(field)[..., None] for field in range(what.fields))))
+
+    @tf.function(reduce_retracing=True)
+    def first_ids(iterator):
+        return next(iterator)[0]
+
+    return Arm(lambda: first_ids(iterator), lambda: {})

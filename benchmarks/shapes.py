@@ -1,0 +1,62 @@
+"""The two shapes of the forward benchmark, with their tables, ids and the bytes that must move."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+BATCHES = 16
+"""Batches that arms go through in turn: together they touch far more rows than the caches hold."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Single-hot lookups: one id per field and example.
+
+    Attributes:
+        fields: number of tables.
+        rows: rows of each table.
+        width: float32 values of a row.
+        batch: examples per batch.
+    """
+
+    fields: int
+    rows: int
+    width: int
+    batch: int
+
+    def __str__(self) -> str:
+        return f"{self.fields} tables x {self.rows:,} rows x {self.width}, batch {self.batch:,}"
+
+    @property
+    def forward_bytes(self) -> int:
+        """Bytes of one forward step: each int32 id and each row is read, and each output value is written, once."""
+        return self.fields * self.batch * (4 + 4 * self.width + 4 * self.width)
+
+    def settings(self) -> dict[str, Any]:
+        """Plain values that `Shape(**values)` takes back."""
+        return dataclasses.asdict(self)
+
+    def table(self, field: int) -> np.ndarray:
+        """Values of one table, float32 [rows, width]; the same in every process."""
+        return np.random.default_rng([field, 0]).standard_normal((self.rows, self.width), np.float32)
+
+    def ids(self, field: int) -> np.ndarray:
+        """Uniform ids of one field, int32 [BATCHES, batch]; the same in every process."""
+        return np.random.default_rng([field, 1]).integers(0, self.rows, (BATCHES, self.batch), np.int32)
+
+
+SHAPES = {
+    "fields": Shape(fields=26, rows=100_000, width=32, batch=4096),
+    "wide": Shape(fields=200, rows=20_000, width=16, batch=1024),
+}
+"""By name, for the command line."""
+
+
+def digest(output: np.ndarray) -> str:
+    """A short hash of an output's bytes: equal where outputs are equal bit for bit."""
+    return hashlib.sha256(np.ascontiguousarray(output).tobytes()).hexdigest()[:16]

@@ -1,0 +1,25 @@
+"""Every reason for which a pass leaves a candidate alone. The codes are stable: scripts and tests may rely on them."""
+
+REASONS: dict[str, str] = {
+    # canonicalize
+    "axis_not_zero": "The gather does not take whole rows along axis 0 without batch dimensions.",
+    "handle_not_traceable": "Which variable is read is decided while the graph runs.",
+    "ids_depend_on_write": "The ids depend on a write of the table that follows the read.",
+    "not_a_variable": "The rows come from a constant or from a TensorFlow 1 reference variable.",
+    "other_control_flow": "The read of the table and the gather are in different branches or loops.",
+    "other_device": "The read of the table and the gather are on different devices.",
+    "table_is_cast": "The whole table is cast before rows are gathered.",
+    "unordered_write": "A write of the table is not ordered against the read, so the result depends on timing already.",
+    "would_form_cycle": "Keeping the order of reads and writes would close a cycle.",
+    "write_in_other_control_flow": "A write that follows the read of the table is in another branch or loop.",
+    # embedding_packing
+    "batch_dims": "The gather has batch dimensions.",
+    "dtype_not_supported": "The rows are not float16, bfloat16, float32 or float64.",
+    "fed": "The caller feeds the result of the lookup.",
+    "ids_dtype": "The ids are neither int32 nor int64.",
+    "no_kernel": "This build has no packed kernel for the device.",
+    "remote_device": "The table lives in another process, where picasso-tf may not be loaded.",
+    "single_lookup": "It is the only lookup of its kind, and feeds no concatenation: there is nothing to pack it with.",
+    # any pass
+    "out_of_fuel": "The limit on rewrites (`max_rewrites`) was reached.",
+}
