@@ -8,7 +8,9 @@ The data and the model are those of `examples.demo --dataset=criteo`.
 
 from __future__ import annotations
 
-from benchmarks import train_arm, train_race
+import numpy as np
+
+from benchmarks import train_race
 from benchmarks.harness import Entry
 from benchmarks.worker import Arm
 
@@ -26,9 +28,10 @@ def build(plugin: bool, optimizer: str, width: int, batch: int, lookup: bool = T
         batch: examples per step.
         lookup: False leaves the tables out: the deep part reads as many dense columns instead.
     """
+    from benchmarks import train_arm  # imports TensorFlow, which the parent does without
+
     train_arm.enable(plugin)
     import keras
-    import numpy as np
 
     from examples import criteo_features, wide_and_deep
     from examples.arm_messages import LEARNING_RATES
@@ -43,7 +46,7 @@ def build(plugin: bool, optimizer: str, width: int, batch: int, lookup: bool = T
     model = wide_and_deep.build_model(table_rows, features["dense"].shape[1], embedding_dim=width)
     wide_and_deep.compile_model(model, optimizer, LEARNING_RATES[optimizer])
     batched = {name: values.reshape(BATCHES, batch, *values.shape[1:]) for name, values in features.items()}
-    return train_arm.train(model, batched, labels.reshape(BATCHES, batch), plugin)
+    return train_arm.train(model, batched, labels.reshape(BATCHES, batch), len(table_rows) if plugin else 0)
 
 
 def entries(optimizer: str, width: int, batch: int) -> list[Entry]:
@@ -67,7 +70,7 @@ def main() -> None:
     title = f"train step, {arguments.optimizer}, 26 tables of 1,000 to 1,000,000 rows x {width}, batch {batch:,}"
     arms = entries(arguments.optimizer, width, batch)
     notes = ["dense part alone: the same step with no table, the deep part reading as many dense columns."]
-    train_race.run(title, arms, OURS, lookups=26, pace=pace, notes=notes)
+    train_race.run(title, arms, OURS, pace, notes)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class Worker:
     def __init__(self, entry: Entry):
         """Starts the process; it builds the arm while the caller goes on."""
         self.name = entry.name
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (closed on exit)
         self._process = subprocess.Popen(
             [entry.python, "-m", "benchmarks.worker"],
             stdin=subprocess.PIPE,

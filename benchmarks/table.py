@@ -61,7 +61,7 @@ def print_race(title: str, timings: Iterable[Timing], reference: Timing, notes: 
             f"{timing.ratio_to(reference):.2f}",
             f"{timing.min / reference.min:.2f}",
         )
-    explained = "x ours: how many times as long as ours. paired: median over rounds of the ratio of the round's medians."
+    explained = "x ours: how many times as long as ours; paired: median over rounds of the ratio of their medians."
     print_table(table, [explained, *notes])
 
 

@@ -25,7 +25,7 @@ def build(shape: dict[str, Any], threads: int = 2) -> Arm:
 
     Args:
         shape: settings of a `Shape`.
-        threads: that torch may use.
+        threads: that torch may use. FBGEMM's CPU operator runs on one all the same, as its wheel is built.
     """
     torch.set_num_threads(threads)
     what = Shape(**shape)
@@ -35,8 +35,8 @@ def build(shape: dict[str, Any], threads: int = 2) -> Arm:
     ).eval()
     for field, weights in enumerate(tables.split_embedding_weights()):
         weights.detach().copy_(torch.from_numpy(what.table(field)))
-    ids = np.stack([what.ids(field) for field in range(what.fields)], axis=1).astype(np.int64)  # [batches, fields, batch]
-    batches = [torch.from_numpy(ids[number].reshape(-1)) for number in range(BATCHES)]
+    ids = np.stack([what.ids(field) for field in range(what.fields)], axis=1).reshape(BATCHES, -1).astype(np.int64)
+    batches = [torch.from_numpy(batch) for batch in ids]
     offsets = torch.arange(what.fields * what.batch + 1)
     turn = itertools.cycle(batches)
 

@@ -12,24 +12,6 @@ FIRST_STEPS = 5
 have seen a sparse update, which changes for good how fast stock TensorFlow reads them."""
 
 
-def train(model: Any, inputs: Any, labels: Any, plugin: bool) -> Arm:
-    """Trains a compiled model. A step is one call of its train function: what `fit` does per batch, but its callbacks.
-
-    Args:
-        model: compiled, of Keras 3 or tf_keras. picasso_tf is enabled already when it is to be.
-        inputs: a nest of arrays [batches, batch, ...].
-        labels: array [batches, batch, ...].
-        plugin: whether picasso_tf is enabled.
-    """
-    dataset = endless((inputs, labels))
-    history = model.fit(dataset, epochs=FIRST_STEPS, steps_per_epoch=1, verbose=0)
-    iterator = iter(dataset)
-    return Arm(
-        step=lambda: model.train_function(iterator),
-        check=lambda: {"losses": history.history["loss"], "packed": _packed() if plugin else 0},
-    )
-
-
 def enable(plugin: bool) -> None:
     """Switches the plugin on where it is wanted."""
     if plugin:
@@ -38,8 +20,27 @@ def enable(plugin: bool) -> None:
         picasso_tf.enable()
 
 
-def _packed() -> int:
-    """Lookups that packed ops, or row gathers in place of whole-table reads, do in the train step."""
+def train(model: Any, inputs: Any, labels: Any, rewritten: int) -> Arm:
+    """Trains a compiled model. A step is one call of its train function: what `fit` does per batch, but its callbacks.
+
+    Args:
+        model: compiled, of Keras 3 or tf_keras.
+        inputs: a nest of arrays [batches, batch, ...].
+        labels: array [batches, batch, ...].
+        rewritten: lookups that the plugin must have rewritten; 0 where it is off.
+    """
+    dataset = endless((inputs, labels))
+    history = model.fit(dataset, epochs=FIRST_STEPS, steps_per_epoch=1, verbose=0)
+    if rewritten:
+        _check_rewritten(rewritten)
+    iterator = iter(dataset)
+    return Arm(step=lambda: model.train_function(iterator), check=lambda: {"losses": history.history["loss"]})
+
+
+def _check_rewritten(wanted: int) -> None:
     import picasso_tf
 
-    return max((len(graph.rewritten.get("canonicalize", ())) for graph in picasso_tf.report().graphs), default=0)
+    passes = [graph.rewritten for graph in picasso_tf.report().graphs]
+    rewritten = max((len(names.get("canonicalize", ())) for names in passes), default=0)
+    if rewritten != wanted:
+        raise AssertionError(f"{rewritten} lookups were rewritten, but {wanted} should have been")

@@ -51,7 +51,7 @@ def measure(arm: Arm, seconds: float, settle: int) -> list[float]:
     """
     for _ in range(settle):
         arm.step()
-    taken = []
+    taken: list[float] = []
     end = time.perf_counter() + seconds
     while len(taken) < MIN_STEPS or time.perf_counter() < end:
         start = time.perf_counter()

@@ -8,7 +8,8 @@ from graph_passes.analysis.constants import scalar
 from graph_passes.ir import UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import READERS
 
-_PASS_THROUGH = frozenset({"Identity", "Enter", "Switch"})
+_ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # ResourceHandle::ANONYMOUS_NAME: a new variable for each node
+_PASS_THROUGH = frozenset({"Identity", "IdentityN", "Enter", "Switch"})
 
 
 class Table(NamedTuple):
@@ -29,9 +30,9 @@ def table_of(graph: Graph, handle: TensorRef) -> Table:
     """The variable that a resource handle belongs to."""
     node = graph.producer(handle)
     while node.op in _PASS_THROUGH and node.name not in graph.fed:
-        handle = node.inputs[0]
+        handle = node.inputs[handle.port if node.op == "IdentityN" else 0]
         node = graph.producer(handle)
-    if node.op == "VarHandleOp" and node.attr("shared_name"):
+    if node.op == "VarHandleOp" and node.attr("shared_name", _ANONYMOUS) not in (b"", _ANONYMOUS):
         root = f"variable {node.attr('container', b'')!r} {node.attr('shared_name')!r} {node.device}"
         return Table(root, node.attr("shape", UNKNOWN_SHAPE), True)
     shapes = node.attr("_handle_shapes") or [node.attr("shape", UNKNOWN_SHAPE)]
@@ -47,20 +48,30 @@ class Access(NamedTuple):
 
 
 def accesses(graph: Graph) -> dict[str, Access]:
-    """Reads and writes of every variable, by root (see `Table`), in the order of names."""
+    """Reads and writes of every variable, by root (see `Table`), in the order of names.
+
+    What writes through a handle that is chosen at run time counts as a write of every variable.
+    """
     found: dict[str, Access] = {}
+    anywhere: list[Node] = []
     for name in sorted(graph.nodes):
         node = graph.nodes[name]
         if node.op in _PASS_THROUGH:
             continue
         for ref in node.inputs:
             if _is_handle(graph, ref):
-                access = found.setdefault(table_of(graph, ref).root, Access([], []))
-                (access.reads if node.op in READERS else access.writes).append(node)
+                table = table_of(graph, ref)
+                access = found.setdefault(table.root, Access([], []))
+                nodes = access.reads if node.op in READERS else access.writes
+                nodes.extend([node] if node not in nodes[-1:] else [])
+                if not table.traceable and node.op not in READERS:
+                    anywhere.append(node)
+    for access in found.values():
+        access.writes.extend(node for node in anywhere if node not in access.writes)
     return found
 
 
-_HANDLE_SOURCES = frozenset({"_Arg", "VarHandleOp", "Placeholder", "Const", "Enter", "Identity", "Switch", "Merge"})
+_HANDLE_SOURCES = _PASS_THROUGH | {"_Arg", "VarHandleOp", "Placeholder", "Const", "Merge"}
 
 
 def _is_handle(graph: Graph, ref: TensorRef) -> bool:
@@ -69,7 +80,8 @@ def _is_handle(graph: Graph, ref: TensorRef) -> bool:
         return False
     if node.op == "VarHandleOp":
         return True
-    return (node.attr("T") or node.attr("dtype")) == "resource"
+    dtype = node.attr("T") or node.attr("dtype")
+    return (dtype[ref.port] if isinstance(dtype, list) else dtype) == "resource"
 
 
 class Lookup(NamedTuple):

@@ -65,7 +65,8 @@ class Graph:
         """A view of `graph_def`, which must not be changed while the view lives.
 
         Raises:
-            GraphError: two nodes have one name, or a fetch, feed or preserved name does not exist.
+            GraphError: two nodes have one name, or a fetch or a feed does not exist. TensorFlow preserves names that it
+                has pruned, so these need not exist.
         """
         nodes = {proto.name: Node.from_proto(proto) for proto in graph_def.node}
         if len(nodes) != len(graph_def.node):

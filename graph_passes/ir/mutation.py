@@ -95,6 +95,9 @@ class Mutation:
             nodes[name] = node
         if self._redirects or self._control_redirects or self._extra_controls or self._removed:
             nodes = {name: self._rewire(node) for name, node in nodes.items()}
+        for name, waits in self._extra_controls.items():
+            if name not in nodes:
+                raise GraphError(f"Node '{name}' does not exist after the edit, so it cannot wait for '{waits[0]}'.")
         for name, node in self._added.items():
             if name in nodes:
                 raise GraphError(f"Node '{name}' is added, but the graph has a node of that name.")
@@ -117,12 +120,9 @@ class Mutation:
         kept = [place for place in places if place.decode().removeprefix("loc:@") not in self._removed]
         if len(kept) == len(places):
             return node
-        attrs = node.attrs()
-        if kept:
-            attrs["_class"] = kept
-        else:
-            del attrs["_class"]
-        return node.replace(attrs=attrs)
+        attrs = node.stored_attrs()
+        del attrs["_class"]
+        return node.replace(attrs=attrs | {"_class": kept} if kept else attrs)
 
     def _check_inputs(self, nodes: dict[str, Node]) -> None:
         changed = self._removed or self._redirects or self._control_redirects or self._extra_controls

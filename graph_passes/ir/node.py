@@ -85,7 +85,7 @@ class Node:
     ) -> Node:
         """A copy with other inputs, control inputs or attributes; None keeps what is there."""
         if attrs is None:
-            attrs = self._attrs if self._proto is None else {k: self._proto.attr[k] for k in self._proto.attr}
+            attrs = self.stored_attrs()
         return Node(
             self.name,
             self.op,
@@ -94,6 +94,10 @@ class Node:
             self.device,
             attrs,
         )
+
+    def stored_attrs(self) -> dict[str, Any]:
+        """All attributes as they are stored, AttrValues included, so that a copy loses nothing."""
+        return dict(self._attrs) if self._proto is None else {key: self._proto.attr[key] for key in self._proto.attr}
 
     def attrs(self) -> dict[str, Any]:
         """All attributes, as Python values."""

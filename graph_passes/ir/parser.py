@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tensorflow.core.framework import tensor_pb2
 
 from graph_passes.errors import GraphError
@@ -109,6 +110,8 @@ class _Attributes:
                 items.append(self._value())
             return items
         kind, text = self._next()
+        if kind not in _VALUE:
+            raise GraphError(f"expected a value, found {text!r}")
         return _VALUE[kind](text)
 
     def _next(self) -> tuple[str, str]:
@@ -158,7 +161,10 @@ def _tensor(text: str) -> tensor_pb2.TensorProto:
     if body.startswith("elided "):
         raise GraphError("a constant was elided when this was printed; print it with full=True")
     if body.startswith("base64 "):
-        return tensor_pb2.TensorProto.FromString(base64.b64decode(body[len("base64 ") :]))
+        try:
+            return tensor_pb2.TensorProto.FromString(base64.b64decode(body[len("base64 ") :]))
+        except DecodeError as error:
+            raise GraphError("the base64 text of a constant is damaged") from error
     values = [_scalar(item.strip()) for item in body.split(",") if item.strip()]
     shape = [int(d) for d in dims.split(",") if d]
     array = np.array(values, dtype=tf.dtypes.as_dtype(dtype).as_numpy_dtype)

@@ -14,6 +14,8 @@ import base64
 import hashlib
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 from tensorflow.python.framework import tensor_util
 
@@ -60,9 +62,9 @@ def print_node(node: Node, full: bool = False) -> str:
 def _value(value: Any, full: bool) -> str:
     if isinstance(value, Shape):
         return str(value)
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)) and not isinstance(value, FunctionRef):
         return "[" + ", ".join(_value(item, full) for item in value) + "]"
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, DType):
         return str(value)
@@ -70,9 +72,18 @@ def _value(value: Any, full: bool) -> str:
         return "@" + value.name
     if isinstance(value, (bytes, str)):
         return _string(value if isinstance(value, bytes) else value.encode())
+    if isinstance(value, np.ndarray):
+        return _tensor(tf.make_tensor_proto(value), full)
     if isinstance(value, tensor_pb2.TensorProto):
         return _tensor(value, full)
-    return repr(value)
+    if isinstance(value, float):
+        return _float32(value)  # what an AttrValue holds
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _float32(value: float) -> str:
+    """The shortest decimal number that is this float32: a value prints equally before and after it was stored."""
+    return repr(float(str(np.float32(value))))
 
 
 def _string(value: bytes) -> str:
@@ -88,14 +99,15 @@ def _tensor(tensor: tensor_pb2.TensorProto, full: bool) -> str:
         elements *= d.size
     if dtype in _PLAIN and elements <= ELIDE_ABOVE:
         values = tensor_util.MakeNdarray(tensor).ravel().tolist()
-        return f"{dtype}{dims}({', '.join(repr(v) for v in values)})"
+        number = _float32 if dtype == "float32" else repr
+        return f"{dtype}{dims}({', '.join(number(v) for v in values)})"
     data = tensor.SerializeToString(deterministic=True)
     if full or elements <= ELIDE_ABOVE:
         return f"{dtype}{dims}(base64 {base64.b64encode(data).decode()})"
     return f"{dtype}{dims}(elided {hashlib.sha256(data).hexdigest()[:12]})"
 
 
-# dtypes whose values Python's repr writes exactly.
+# dtypes whose values Python's repr writes exactly, or `_float32` does.
 _PLAIN = frozenset(
     {"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"}
 )

@@ -95,10 +95,11 @@ def _check_op_def(graph: Graph, node: Node, functions: Collection[str]) -> None:
         found = graph.dtype_of(ref)
         if found is not None and found.base != want.base:
             raise _error("I4", graph, node, f"input {index} is {found}, its OpDef wants {want}.")
-    for key in ("f", "cond", "body", "then_branch", "else_branch"):
-        reference = node.attr(key)
-        if isinstance(reference, FunctionRef) and reference.name and reference.name not in functions:
-            raise _error("I9", graph, node, f"it calls '{reference.name}', which is not in the library.")
+    for key in ("f", "cond", "body", "then_branch", "else_branch", "branches"):
+        value = node.attr(key)
+        for reference in value if isinstance(value, list) else [value]:
+            if isinstance(reference, FunctionRef) and reference.name and reference.name not in functions:
+                raise _error("I9", graph, node, f"it calls '{reference.name}', which is not in the library.")
 
 
 def _check_device(graph: Graph, device: str) -> None:
@@ -121,7 +122,7 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = ())
         VerifyError: an invariant is broken.
     """
     verify(after)
-    for name in before.kept:
+    for name in sorted(before.kept & before.nodes.keys()):  # TensorFlow may ask to preserve what it has pruned
         if name not in after.nodes:
             raise VerifyError("I6", name, "it must be preserved, but it is gone.")
         old = output_types(before.nodes[name], before.library)
@@ -130,17 +131,23 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = ())
             continue
         if old is not None and new is not None and old != new[: len(old)]:
             raise VerifyError("I6", name, f"its outputs were {old} and are {new}.")
-    for name in before.nodes.keys() ^ after.nodes.keys():
-        node = before.nodes.get(name) or after.nodes[name]
-        if is_stateful(node) and node.op not in READERS and name not in may_touch:
-            what = "dropped" if name in before.nodes else "added"
-            raise VerifyError("I7", name, f"a stateful {node.op} was {what} and the pass does not say so.")
+    _check_effects(before, after, may_touch)
     _check_colocation(before, after)
     if before.library != after.library or before.versions != after.versions:
         raise VerifyError("I10", "", "the function library or the versions changed.")
     for name in before.fed:
         if before.uses(name) and not after.uses(name):
             raise VerifyError("I12", name, "it is fed and was read, and nothing reads it any more.")
+
+
+def _check_effects(before: Graph, after: Graph, may_touch: Collection[str]) -> None:
+    for one, other, what in ((before, after, "dropped"), (after, before, "added")):
+        for name in sorted(one.nodes):
+            node, counterpart = one.nodes[name], other.nodes.get(name)
+            if counterpart is node or (counterpart is not None and counterpart.op == node.op):
+                continue
+            if is_stateful(node) and node.op not in READERS and name not in may_touch:
+                raise VerifyError("I7", name, f"a stateful {node.op} was {what} and the pass does not say so.")
 
 
 def _check_colocation(before: Graph, after: Graph) -> None:

@@ -8,10 +8,11 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from google.protobuf.message import DecodeError
 from tensorflow.core.framework import graph_pb2
 
-from graph_passes.errors import ConfigError
-from graph_passes.ir import Graph, print_graph
+from graph_passes.errors import ConfigError, GraphError
+from graph_passes.ir import Graph, print_graph, print_node
 from graph_passes.pipeline.base import Pass
 from graph_passes.pipeline.manager import Instrument, PassManager, PipelineRun
 from graph_passes.pipeline.text import parse_pipeline, print_pipeline
@@ -44,7 +45,7 @@ class Reproduce(Instrument):
     def _write(self, item: Pass, graph: Graph, error: Exception) -> Path:
         path = _new_folder(self._folder, item.name)
         (path / _GRAPH).write_bytes(graph.to_graph_def().SerializeToString(deterministic=True))
-        (path / "graph.txt").write_text(print_graph(graph))
+        (path / "graph.txt").write_text(_text(graph))
         facts = {
             "pass": item.name,
             "pipeline": print_pipeline([item], self._by_name),
@@ -58,6 +59,13 @@ class Reproduce(Instrument):
         }
         (path / _FACTS).write_text(json.dumps(facts, indent=1) + "\n")
         return path
+
+
+def _text(graph: Graph) -> str:
+    try:
+        return print_graph(graph)
+    except GraphError as error:  # a cycle may be the very failure, and has no topological order to print
+        return f"# {error}\n" + "".join(print_node(graph.nodes[name]) + "\n" for name in sorted(graph.nodes))
 
 
 def _new_folder(parent: Path, name: str) -> Path:
@@ -82,10 +90,12 @@ def load(folder: Path, by_name: Mapping[str, type[Pass]]) -> tuple[Graph, list[P
     try:
         facts = json.loads((folder / _FACTS).read_text())
         graph_def = graph_pb2.GraphDef.FromString((folder / _GRAPH).read_bytes())
-    except (OSError, ValueError) as error:
+        fetches, feeds, preserve, pipeline = (facts[key] for key in ("fetches", "feeds", "preserve", "pipeline"))
+    except (OSError, ValueError, DecodeError) as error:
         raise ConfigError(f"'{folder}' is not a reproducer: {error}.") from error
-    graph = Graph.from_graph_def(graph_def, facts["fetches"], facts["feeds"], facts["preserve"])
-    return graph, parse_pipeline(facts["pipeline"], by_name)
+    except (KeyError, TypeError) as error:
+        raise ConfigError(f"'{folder}' is not a reproducer: '{_FACTS}' lacks {error}.") from error
+    return Graph.from_graph_def(graph_def, fetches, feeds, preserve), parse_pipeline(pipeline, by_name)
 
 
 def replay(folder: Path, by_name: Mapping[str, type[Pass]]) -> PipelineRun:

@@ -9,6 +9,7 @@ import ast
 import importlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from graph_passes.errors import ConfigError
 from graph_passes.pipeline.base import Pass
@@ -55,11 +56,18 @@ def _parse_pass(name: str, options: str, by_name: Mapping[str, type[Pass]]) -> P
     for part in options.split(","):
         if part.strip():
             key, _, value = part.partition("=")
-            values[key.strip()] = ast.literal_eval(value.strip())
+            values[key.strip()] = _parse_value(name, key.strip(), value.strip())
     try:
         return kind(**values)
     except TypeError as error:
         raise ConfigError(f"Pass '{name}' cannot be made with {values}: {error}.") from error
+
+
+def _parse_value(name: str, key: str, text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError) as error:
+        raise ConfigError(f"Option `{key}` of pass '{name}' has no readable value. Received: '{text}'.") from error
 
 
 def _import(path: str) -> type[Pass]:

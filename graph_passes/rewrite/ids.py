@@ -132,7 +132,7 @@ def _strided_slice(graph: Graph, node: Node, port: int, width: int) -> tuple[int
     whole_batch = ellipsis == 1 or ((begins & 1 or begin[0] == 0) and ends & 1 and strides[0] == 1)
     if not whole_batch or shrink & 1:
         return None
-    first = 0 if begins & 2 else int(begin[1])
+    first = 0 if begins & 2 and not shrink & 2 else int(begin[1])  # TensorFlow shrinks at `begin`, whatever its mask
     first += width if first < 0 else 0
     if shrink & 2:
         return (first, 1) if 0 <= first < width else None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from graph_passes.analysis.constants import scalar
+from graph_passes.analysis.constants import constant
 from graph_passes.ir import CONTROL, Graph, Node, TensorRef
 
 Fate = Literal["keep", "remove"]
@@ -27,7 +27,7 @@ class AnyTensor:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A constant of one element: of a given value, or bound under a name."""
+    """A constant of rank 0, which broadcasts without a new dimension: of a given value, or bound under a name."""
 
     name: str = ""
     value: float | None = None
@@ -139,9 +139,9 @@ def _match_inputs(graph: Graph, pattern: Op, node: Node, found: Match, to_remove
 
 
 def _match_scalar(graph: Graph, pattern: Scalar, ref: TensorRef, found: Match) -> MatchFailure | None:
-    value = scalar(graph, ref)
-    if value is None or (pattern.value is not None and value != pattern.value):
+    value = constant(graph, ref)
+    if value is None or value.ndim or (pattern.value is not None and value != pattern.value):
         return MatchFailure("not_the_constant", ref.node)
     if pattern.name:
-        found.scalars[pattern.name] = value
+        found.scalars[pattern.name] = value.item()
     return None

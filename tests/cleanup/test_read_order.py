@@ -88,7 +88,9 @@ def test_ids_that_depend_on_a_later_write_are_declined() -> None:
 
 
 def test_a_write_that_nothing_orders_is_left_to_race() -> None:
-    check([READ, ROWS, assign("w", "t, x")], None, fetches=["rows"], preserve=["w"], declined={"rows": "unordered_write"})
+    check(
+        [READ, ROWS, assign("w", "t, x")], None, fetches=["rows"], preserve=["w"], declined={"rows": "unordered_write"}
+    )
 
 
 def test_a_write_of_another_variable_does_not_matter() -> None:
@@ -120,9 +122,7 @@ def test_edges_that_close_a_cycle_together_are_not_added() -> None:
         *["late = Neg(ids, ^read) {T = int32} -> <?>", "later = Neg(ids, ^other) {T = int32} -> <?>"],
         *[gather("a", "read, later, axis"), gather("b", "other, late, axis")],
     ]
-    check(
-        lines, None, fetches=["a", "b"], declined={"a": "would_form_cycle", "b": "would_form_cycle"}
-    )
+    check(lines, None, fetches=["a", "b"], declined={"a": "would_form_cycle", "b": "would_form_cycle"})
 
 
 SWITCHED = """
@@ -222,5 +222,3 @@ def test_a_write_in_a_later_loop_that_no_entrance_leads_to_is_declined() -> None
         fetches=["rows", "end"],
         declined={"rows": "write_in_other_control_flow"},
     )
-
-

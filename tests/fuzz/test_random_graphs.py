@@ -12,7 +12,12 @@ import os
 import pytest
 
 import picasso_tf
+from graph_passes.ir import diff_graphs
+from graph_passes.pipeline.manager import PassManager
+from graph_passes.registry import PASSES
+from picasso_tf.tracing import function_graph
 from tests.support.random_models import Model
+from tests.support.rewrite import shuffled
 
 COUNT = int(os.environ.get("PICASSO_FUZZ_MODELS", "25"))
 FIRST = int(os.environ.get("PICASSO_FUZZ_SEED", "0"))
@@ -49,3 +54,17 @@ def test_a_random_model_runs_as_without_the_plugin(seed, totals):
     totals["packed"] += sum(graph.lookups_packed for graph in graphs)
     totals["joins"] += sum(len(item.absorbed) for graph in graphs for item in graph.packed)
     totals["rewritten"] += sum(len(names) for graph in graphs for names in graph.rewritten.values())
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT // 4))
+def test_all_passes_are_deterministic_and_change_nothing_the_second_time(seed):
+    before = function_graph(*Model(seed).function_and_arguments(), {})
+    manager = PassManager([kind() for kind in PASSES], fail_open=False)
+    run = manager.run(before)
+    again = manager.run(run.after)
+    assert diff_graphs(run.after, again.after) == ""
+    assert not again.changed
+    assert [report.packed for report in again.reports] == [[], [], []]
+    other = manager.run(shuffled(before, seed))
+    assert diff_graphs(run.after, other.after) == ""
+    assert [report.declined for report in other.reports] == [report.declined for report in run.reports]

@@ -63,7 +63,12 @@ def test_a_reshape_that_waits_for_a_branch_stays_in_the_branch() -> None:
         ],
         [
             *[SWITCHES, pivot, packed("t1, t2, ids", [Rows("a"), Rows("b", 1)], [*ONE, ("<?,4>", [(0, 4)])])],
-            *[identity("out", PACK + "a", shape="<?,8>"), view.format(PACK + "a:1"), shape, "n = Neg(shape) {T = int32}"],
+            *[
+                identity("out", PACK + "a", shape="<?,8>"),
+                view.format(PACK + "a:1"),
+                shape,
+                "n = Neg(shape) {T = int32}",
+            ],
         ],
         base=BASE,
         fetches=["out", "n"],
@@ -104,7 +109,12 @@ end = Exit(si) {T = int32} -> <>
 
 
 def test_lookups_in_a_loop_pack_among_themselves() -> None:
-    lines = [lookup("a", "et1, eids, ^body"), lookup("b", "et2, eids, ^body"), lookup("c", "t1, ids"), lookup("d", "t2, ids")]
+    lines = [
+        lookup("a", "et1, eids, ^body"),
+        lookup("b", "et2, eids, ^body"),
+        lookup("c", "t1, ids"),
+        lookup("d", "t2, ids"),
+    ]
     check(
         [LOOP, *lines, "next = NextIteration(more, ^a, ^b) {T = int32} -> <>"],
         [

@@ -63,7 +63,12 @@ def test_a_table_that_is_looked_up_twice_comes_in_once() -> None:
         [more, A, lookup("b", "t1, more")],
         [
             more,
-            packed("t1, ids, more", [Rows("a"), Rows("b", 0, 1)], [("<?,4>", [(0, 4)]), ("<?,4>", [(1, 4)])], ids=["int32"] * 2),
+            packed(
+                "t1, ids, more",
+                [Rows("a"), Rows("b", 0, 1)],
+                [("<?,4>", [(0, 4)]), ("<?,4>", [(1, 4)])],
+                ids=["int32"] * 2,
+            ),
             identity("a", "picasso/embedding_packing/a", shape="<?,4>"),
             identity("b", "picasso/embedding_packing/a:1", shape="<?,4>"),
         ],
@@ -149,7 +154,12 @@ def test_rows_of_no_elements_leave_the_shape_to_the_table() -> None:
 def test_other_float_dtypes_pack_among_themselves(dtype: str) -> None:
     base = "\n".join([variable("t1", dtype=dtype), variable("t2", index=1), variable("t3", dtype=dtype, index=2)])
     check(
-        [arg("ids", index=3), lookup("a", "t1, ids", dtype=dtype), lookup("b", "t2, ids"), lookup("c", "t3, ids", dtype=dtype)],
+        [
+            arg("ids", index=3),
+            lookup("a", "t1, ids", dtype=dtype),
+            lookup("b", "t2, ids"),
+            lookup("c", "t3, ids", dtype=dtype),
+        ],
         [
             *[arg("ids", index=3), lookup("b", "t2, ids")],
             packed("t1, t3, ids", [Rows("a"), Rows("c", 1)], [("<?,4>", [(0, 4)]), ("<?,4>", [(1, 4)])], dtype=dtype),
@@ -241,7 +251,9 @@ def test_max_group_size_cuts_packs_and_must_be_two_or_more() -> None:
     outputs = [("<?,4>", [(0, 4)]), ("<?,4>", [(1, 4)])]
     names = ["a", "b", "c", "d", "e"]
     more = [arg(f"ids_{name}", index=index) for index, name in enumerate(names, 3)]
-    packs = [packed(f"t1, ids_{x}, ids_{y}", [Rows(x), Rows(y, 0, 1)], outputs, ids=["int32"] * 2) for x, y in ("ab", "cd")]
+    packs = [
+        packed(f"t1, ids_{x}, ids_{y}", [Rows(x), Rows(y, 0, 1)], outputs, ids=["int32"] * 2) for x, y in ("ab", "cd")
+    ]
     ports = {"a": "a", "b": "a:1", "c": "c", "d": "c:1"}
     check(
         [*more, *[lookup(name, f"t1, ids_{name}") for name in names]],

@@ -8,7 +8,8 @@ NOT_BEFORE = "Its input '{}' depends on a lookup of the same pack."
 
 def test_columns_of_one_matrix_are_read_in_place() -> None:
     matrix = arg("matrix", "int64", "<?,5>", 3)
-    attrs = "Index = int32, T = int64, begin_mask = {}, ellipsis_mask = 0, end_mask = {}, new_axis_mask = 0, shrink_axis_mask = {}"
+    attrs = "Index = int32, T = int64, begin_mask = {}, ellipsis_mask = 0, end_mask = {}, "
+    attrs += "new_axis_mask = 0, shrink_axis_mask = {}"
     first = "first = StridedSlice(matrix, at1, at2, ones) {" + attrs.format(1, 1, 2) + "} -> <?>"
     rest = "rest = StridedSlice(matrix, at2, at5, ones) {" + attrs.format(1, 1, 0) + "} -> <?,3>"
     cuts = [matrix, vector("at1", 0, 1), vector("at2", 0, 2), vector("at5", 0, 5), vector("ones", 1, 1), first, rest]
@@ -99,7 +100,9 @@ def test_a_concatenation_of_rank_three_along_the_middle_axis() -> None:
         ],
         [
             *[matrix, column],
-            packed("t1, matrix, column", [Rows("a"), Rows("b", 0, 1)], [("<?,4,4>", [(1, 4), (0, 12)])], ids=["int32"] * 2),
+            packed(
+                "t1, matrix, column", [Rows("a"), Rows("b", 0, 1)], [("<?,4,4>", [(1, 4), (0, 12)])], ids=["int32"] * 2
+            ),
             identity("out", "picasso/embedding_packing/a", shape="<?,4,4>"),
         ],
         fetches=["out"],

@@ -21,7 +21,9 @@ def test_a_shape_of_int32_is_an_output_of_the_pack() -> None:
 
 
 def test_a_shape_of_int64_is_cast() -> None:
-    cast = "shape/picasso/as_int64_1 = Cast(picasso/embedding_packing/a:1) {DstT = int64, SrcT = int32, Truncate = false}"
+    cast = (
+        "shape/picasso/as_int64_1 = Cast(picasso/embedding_packing/a:1) {DstT = int64, SrcT = int32, Truncate = false}"
+    )
     check(
         [A, B, JOIN, "shape = Shape(b) {T = float32, out_type = int64} -> <2>", "n = Neg(shape) {T = int64}"],
         [

@@ -9,7 +9,8 @@ from typing import NamedTuple
 def graph(*lines: str, feeds: Sequence[str] = (), fetches: Sequence[str] = (), preserve: Sequence[str] = ()) -> str:
     """The text of a graph; a line may be a block of several lines."""
     header = ", ".join(
-        f"{key} = [{', '.join(names)}]" for key, names in (("feeds", feeds), ("fetches", fetches), ("preserve", preserve))
+        f"{key} = [{', '.join(names)}]"
+        for key, names in (("feeds", feeds), ("fetches", fetches), ("preserve", preserve))
     )
     return "\n".join(["graph {" + header + "}", *lines])
 
@@ -46,7 +47,9 @@ def gather(name: str, inputs: str, dtype: str = "float32", shape: str = "<?,4>",
 
 def canonical(name: str, inputs: str, dtype: str = "float32", shape: str = "<?,4>") -> str:
     """The ResourceGather that `canonicalize` makes; `inputs` holds the handle, the ids and control inputs."""
-    attrs = f'Tindices = int32, _picasso_pass = "canonicalize", batch_dims = 0, dtype = {dtype}, validate_indices = true'
+    attrs = (
+        f'Tindices = int32, _picasso_pass = "canonicalize", batch_dims = 0, dtype = {dtype}, validate_indices = true'
+    )
     return f"{name} = ResourceGather({inputs}) {{{attrs}}} -> {shape}"
 
 

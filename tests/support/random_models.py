@@ -59,7 +59,9 @@ class Model:
             initial = tf.cast(generator.normal(size=(rows, *row)), self.dtype)
             self.tables.append(tf.Variable(initial, name=f"t{number}"))
         known_batch = choose.random() < 0.15
-        self._batches = [Batch.of(1000 * self.seed + i * (not known_batch), self.dtype, self.ids_dtype) for i in range(3)]
+        self._batches = [
+            Batch.of(1000 * self.seed + i * (not known_batch), self.dtype, self.ids_dtype) for i in range(3)
+        ]
         self._step = tf.function(self._traced, reduce_retracing=not known_batch)
         if not known_batch:
             specs = [
@@ -77,6 +79,10 @@ class Model:
             for name, value in self._step(*batch.tensors()).items():
                 found[f"step {number} {name}"] = value.numpy()
         return found | {table.name: table.numpy() for table in self.tables}
+
+    def function_and_arguments(self) -> tuple[Callable[..., dict[str, tf.Tensor]], tuple[tf.Tensor, ...]]:
+        """The traced function, and arguments for it."""
+        return self._step, self._batches[0].tensors()
 
     def _traced(self, matrix: tf.Tensor, vector: tf.Tensor, dense: tf.Tensor, flag: tf.Tensor) -> dict[str, tf.Tensor]:
         return _Trace(self, random.Random(self.seed + 1), matrix, vector, dense, flag).step()
@@ -105,7 +111,12 @@ class _Trace:
 
     def _block(self) -> tf.Tensor:
         """Some lookups and what is done with them, perhaps a write before or after; gives a scalar."""
-        kinds: list[Callable[[], tf.Tensor]] = [self._concat] * 4 + [self._stack, self._separate, self._cond, self._loop]
+        kinds: list[Callable[[], tf.Tensor]] = [self._concat] * 4 + [
+            self._stack,
+            self._separate,
+            self._cond,
+            self._loop,
+        ]
         if self.choose.random() < 0.3:
             self._write()
         value = self.choose.choice(kinds)()
@@ -130,7 +141,9 @@ class _Trace:
     def _ids(self, number: int) -> tuple[tf.Tensor, str]:
         """Ids for one table, all in range."""
         rows = int(self.model.tables[number].shape[0])
-        kind = self.choose.choice(["vector", "column", "column", "columns", "split", "unstack", "shifted", "from_table"])
+        kind = self.choose.choice(
+            ["vector", "column", "column", "columns", "split", "unstack", "shifted", "from_table"]
+        )
         first = self.choose.randrange(COLUMNS)
         last = self.choose.randint(first + 1, COLUMNS)
         if kind == "vector":
