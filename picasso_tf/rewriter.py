@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import logging
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -48,10 +50,11 @@ class Rewriter:
         """The plugin's callback: the rewritten graph, or None to run the graph as it came."""
         if not request.allow_non_differentiable:
             return None  # TensorFlow will differentiate this graph in C++, where packed ops have no gradient
-        graph_def = graph_pb2.GraphDef.FromString(request.graph)
-        graph = Graph.from_graph_def(graph_def, request.fetches, request.feeds, request.preserve)
-        run = self.run(graph)
-        return run.after.to_graph_def().SerializeToString() if run.changed else None
+        with _without_garbage_collection():
+            graph_def = graph_pb2.GraphDef.FromString(request.graph)
+            graph = Graph.from_graph_def(graph_def, request.fetches, request.feeds, request.preserve)
+            run = self.run(graph)
+            return run.after.to_graph_def().SerializeToString() if run.changed else None
 
     def run(self, graph: Graph) -> PipelineRun:
         """Runs the pipeline over one graph; a pass that raises leaves one warning and the graph as it came."""
@@ -102,6 +105,18 @@ class Rewriter:
         """What has been done so far."""
         with self._lock:
             return Report(list(self._reports.values()))
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """A graph is many small objects without cycles; the collector would walk all of the process again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _is_rewritten(graph: Graph) -> bool:

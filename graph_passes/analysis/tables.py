@@ -59,13 +59,15 @@ def accesses(graph: Graph) -> dict[str, Access]:
         if node.op in _PASS_THROUGH:
             continue
         for ref in node.inputs:
-            if _is_handle(graph, ref):
-                table = table_of(graph, ref)
-                access = found.setdefault(table.root, Access([], []))
-                nodes = access.reads if node.op in READERS else access.writes
-                nodes.extend([node] if node not in nodes[-1:] else [])
-                if not table.traceable and node.op not in READERS:
-                    anywhere.append(node)
+            if not _is_handle(graph, ref):
+                continue
+            table = table_of(graph, ref)
+            access = found.setdefault(table.root, Access([], []))
+            nodes = access.reads if node.op in READERS else access.writes
+            if node not in nodes[-1:]:  # a node may take one handle twice
+                nodes.append(node)
+            if not table.traceable and node.op not in READERS:
+                anywhere.append(node)
     for access in found.values():
         access.writes.extend(node for node in anywhere if node not in access.writes)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -53,6 +53,7 @@ class Graph:
         self.preserve = tuple(preserve)
         self.library = library if library is not None else function_pb2.FunctionDefLibrary()
         self.versions = versions if versions is not None else versions_pb2.VersionDef()
+        self._output_types: dict[str, list[DType] | None] = {}
 
     @classmethod
     def from_graph_def(
@@ -159,28 +160,48 @@ class Graph:
         return [use for use in self.uses(ref.node) if use.index >= 0 and use.node.inputs[use.index].port == ref.port]
 
     @cached_property
+    def colocated(self) -> dict[str, list[str]]:
+        """Names of the nodes that ask to be on the device of a node, by the name of that node."""
+        found: dict[str, list[str]] = {}
+        for node in self.nodes.values():
+            for place in node.attr("_class") or ():
+                found.setdefault(place.decode().removeprefix("loc:@"), []).append(node.name)
+        return found
+
+    @cached_property
     def topological(self) -> list[Node]:
-        """Nodes so that each comes after what it waits for; ties by name. Back-edges of v1 loops are ignored.
+        """Nodes so that each comes after what it waits for. Back-edges of v1 loops are ignored.
 
         Raises:
             GraphError: the graph has a cycle.
         """
-        waits = {name: self._acyclic_predecessors(node) for name, node in self.nodes.items()}
-        missing = {name: len(predecessors) for name, predecessors in waits.items()}
+        return self._sorted(list.pop, list.append)
+
+    def canonical(self) -> list[Node]:
+        """The one topological order, with ties by name, that does not depend on the order of `nodes`.
+
+        Raises:
+            GraphError: the graph has a cycle.
+        """
+        return self._sorted(heapq.heappop, heapq.heappush)
+
+    def _sorted(self, pop: Callable[[list[str]], str], push: Callable[[list[str], str], None]) -> list[Node]:
+        missing: dict[str, int] = {}
         successors: dict[str, list[str]] = {}
-        for name, predecessors in waits.items():
+        for name, node in self.nodes.items():
+            predecessors = self._acyclic_predecessors(node)
+            missing[name] = len(predecessors)
             for predecessor in predecessors:
                 successors.setdefault(predecessor, []).append(name)
-        ready = [name for name, count in missing.items() if not count]
-        heapq.heapify(ready)
+        ready = sorted(name for name, count in missing.items() if not count)
         order: list[Node] = []
         while ready:
-            name = heapq.heappop(ready)
+            name = pop(ready)
             order.append(self.nodes[name])
             for successor in successors.get(name, ()):
                 missing[successor] -= 1
                 if not missing[successor]:
-                    heapq.heappush(ready, successor)
+                    push(ready, successor)
         if len(order) < len(self.nodes):
             stuck = min(name for name, count in missing.items() if count)
             raise GraphError(f"The graph has a cycle through or before node '{stuck}'.")
@@ -194,9 +215,13 @@ class Graph:
 
     def dtype_of(self, ref: TensorRef) -> DType | None:
         """The dtype of a tensor as its producer's OpDef states it; None when the op is unknown."""
-        from graph_passes.ir.op_defs import (
-            output_types,
-        )  # op_defs asks TensorFlow's registry; text work does not need it
-
-        types = output_types(self.nodes[ref.node], self.library)
+        types = self.output_types(ref.node)
         return types[ref.port] if types is not None and ref.port < len(types) else None
+
+    def output_types(self, name: str) -> list[DType] | None:
+        """The dtypes of all outputs of a node; None when its op is unknown."""
+        if name not in self._output_types:
+            from graph_passes.ir.op_defs import output_types  # op_defs is built on Node, so it cannot be at the top
+
+            self._output_types[name] = output_types(self.nodes[name], self.library)
+        return self._output_types[name]

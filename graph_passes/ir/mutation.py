@@ -93,8 +93,10 @@ class Mutation:
             if name in self._removed:
                 raise GraphError(f"Node '{name}' is both replaced and removed.")
             nodes[name] = node
-        if self._redirects or self._control_redirects or self._extra_controls or self._removed:
-            nodes = {name: self._rewire(node) for name, node in nodes.items()}
+        affected = self._affected()
+        for name in affected:
+            if name in nodes:
+                nodes[name] = self._rewire(nodes[name])
         for name, waits in self._extra_controls.items():
             if name not in nodes:
                 raise GraphError(f"Node '{name}' does not exist after the edit, so it cannot wait for '{waits[0]}'.")
@@ -102,8 +104,19 @@ class Mutation:
             if name in nodes:
                 raise GraphError(f"Node '{name}' is added, but the graph has a node of that name.")
             nodes[name] = node
-        self._check_inputs(nodes)
+        for name in sorted(affected | self._added.keys() | self._replaced.keys()):
+            if name in nodes:
+                _check_inputs(nodes, nodes[name])
         return self._graph.with_nodes(nodes)
+
+    def _affected(self) -> set[str]:
+        """Names of nodes that an edit may reach: found through uses, so that a small edit of a large graph is cheap."""
+        sources = {ref.node for ref in self._redirects} | self._control_redirects.keys() | self._removed
+        affected = {use.node.name for name in sources for use in self._graph.uses(name)}
+        affected |= self._replaced.keys() | self._extra_controls.keys()
+        for name in self._removed:
+            affected.update(self._graph.colocated.get(name, ()))
+        return affected
 
     def _rewire(self, node: Node) -> Node:
         inputs = tuple([self._redirects.get(ref, ref) for ref in node.inputs])
@@ -124,12 +137,11 @@ class Mutation:
         del attrs["_class"]
         return node.replace(attrs=attrs | {"_class": kept} if kept else attrs)
 
-    def _check_inputs(self, nodes: dict[str, Node]) -> None:
-        changed = self._removed or self._redirects or self._control_redirects or self._extra_controls
-        for node in nodes.values() if changed else [*self._added.values(), *self._replaced.values()]:
-            for ref in node.inputs:
-                if ref.node not in nodes:
-                    raise GraphError(f"Node '{node.name}' reads '{ref}', which does not exist after the edit.")
-            for name in node.controls:
-                if name not in nodes:
-                    raise GraphError(f"Node '{node.name}' waits for '{name}', which does not exist after the edit.")
+
+def _check_inputs(nodes: dict[str, Node], node: Node) -> None:
+    for ref in node.inputs:
+        if ref.node not in nodes:
+            raise GraphError(f"Node '{node.name}' reads '{ref}', which does not exist after the edit.")
+    for name in node.controls:
+        if name not in nodes:
+            raise GraphError(f"Node '{node.name}' waits for '{name}', which does not exist after the edit.")

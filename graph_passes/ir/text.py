@@ -35,7 +35,7 @@ def print_graph(graph: Graph, full: bool = False) -> str:
         full: print every tensor whole. Otherwise constants of more than 64 elements are shown by their hash, which
             `parse_graph` refuses.
     """
-    lines = [_header(graph)] + [print_node(node, full) for node in graph.topological]
+    lines = [_header(graph)] + [print_node(node, full) for node in graph.canonical()]
     return "\n".join(lines) + "\n"
 
 

@@ -27,7 +27,7 @@ from tensorflow.core.framework import graph_pb2
 from graph_passes.errors import GraphError, VerifyError
 from graph_passes.ir.graph import Graph
 from graph_passes.ir.node import Node
-from graph_passes.ir.op_defs import READERS, input_types, is_stateful, op_def, output_types
+from graph_passes.ir.op_defs import READERS, input_types, is_stateful, op_def
 from graph_passes.ir.text import print_node
 from graph_passes.ir.types import FunctionRef
 
@@ -73,7 +73,7 @@ def _check_inputs(graph: Graph, node: Node) -> None:
     for ref in node.inputs:
         if ref.node not in graph.nodes:
             raise _error("I2", graph, node, f"its input '{ref}' does not exist.")
-        types = output_types(graph.nodes[ref.node], graph.library)
+        types = graph.output_types(ref.node)
         if types is not None and ref.port >= len(types):
             raise _error("I2", graph, node, f"its input '{ref}' asks for port {ref.port} of {len(types)}.")
     for name in node.controls:
@@ -125,8 +125,8 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = ())
     for name in sorted(before.kept & before.nodes.keys()):  # TensorFlow may ask to preserve what it has pruned
         if name not in after.nodes:
             raise VerifyError("I6", name, "it must be preserved, but it is gone.")
-        old = output_types(before.nodes[name], before.library)
-        new = output_types(after.nodes[name], after.library)
+        old = before.output_types(name)
+        new = after.output_types(name)
         if name in before.kept_for_control:
             continue
         if old is not None and new is not None and old != new[: len(old)]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from graph_passes.ir import DType, Graph, Mutation, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_LOOKUP
-from graph_passes.packing.lookup_plan import GroupPlan, View
+from graph_passes.packing.lookup_plan import GroupPlan
 
 T = TypeVar("T", bound=Hashable)
 
@@ -80,9 +80,9 @@ def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
         "piece_source": [piece[1] for piece in pieces],
         "piece_width": [piece[2] for piece in pieces],
         "output_shapes": shapes,
-        "shape_lookup": [lookup for lookup, _ in wanted.templates.values()],
-        "shape_templates": [template for _, template in wanted.templates.values()],
-        "_output_shapes": shapes + [Shape((template.rank,)) for _, template in wanted.templates.values()],
+        "shape_lookup": [lookup for lookup, _ in wanted.templates],
+        "shape_templates": [template for _, template in wanted.templates],
+        "_output_shapes": shapes + [Shape((template.rank,)) for _, template in wanted.templates],
     }
     mutation.add(Node(name, PACKED_LOOKUP, [*handles, *ids, *dense], plan.controls, first.device, attrs))
     return mutation.apply(), name
@@ -106,12 +106,18 @@ class _ShapeOutputs:
 
     def __init__(self, first_port: int):
         self._first = first_port
-        self.templates: dict[tuple[int, Shape], tuple[int, Shape]] = {}
+        self._number_of: _Table[Hashable] = _Table()
+        self.templates: list[tuple[int, Shape]] = []
 
-    def port(self, lookup: int, shape: Shape, elements_key: int) -> int:
-        key = (elements_key, shape)
-        self.templates.setdefault(key, (lookup, shape))
-        return self._first + list(self.templates).index(key)
+    def port(self, lookup: int, shape: Shape, elements: Hashable) -> int:
+        """The output for a tensor of `shape` that holds the result of `lookup`.
+
+        Tensors of one shape and of one `elements`, which stands for how many elements they have, share an output.
+        """
+        number = self._number_of.number((shape, elements))
+        if number == len(self.templates):
+            self.templates.append((lookup, shape))
+        return self._first + number
 
 
 def _retire_joins(graph: Graph, mutation: Mutation, plan: GroupPlan, name: str) -> None:
@@ -150,6 +156,10 @@ def _retire_members(
     port_of: dict[int, int],
 ) -> None:
     shape_ports: dict[str, dict[int, int]] = {}
+    # All rows of a concatenation are equally many, so that there the width tells the number of elements.
+    elements_of = {
+        piece.lookup: (number, piece.width) for number, join in enumerate(plan.joins) for piece in join.pieces
+    }
     for index, member in enumerate(plan.views):
         gather = plan.lookups[index].node
         if index in plan.separate:
@@ -157,19 +167,11 @@ def _retire_members(
             continue
         for view in member:
             for use in view.shape_uses:
-                port = wanted.port(number_of[index], view.shape, _rows_key(plan, view))
+                port = wanted.port(number_of[index], view.shape, elements_of[index])
                 shape_ports.setdefault(use.node.name, {})[use.index] = port
             _retire(graph, mutation, graph.nodes[view.ref.node], name)
     for reader, ports in sorted(shape_ports.items()):
         _retire_shape_reader(graph, mutation, graph.nodes[reader], name, ports)
-
-
-def _rows_key(plan: GroupPlan, view: View) -> int:
-    """Members of one concatenation have equally many rows: views of one shape there share one output."""
-    for number, join in enumerate(plan.joins):
-        if any(piece.lookup == view.lookup for piece in join.pieces):
-            return number
-    return len(plan.joins) + view.lookup
 
 
 def _retire_shape_reader(graph: Graph, mutation: Mutation, node: Node, packed: str, ports: dict[int, int]) -> None:

@@ -25,10 +25,10 @@ def names(nodes: list[Node]) -> list[str]:
     return [node.name for node in nodes]
 
 
-def test_topological_order_is_the_first_by_name_whatever_the_order_of_nodes() -> None:
+def test_canonical_order_is_the_first_by_name_whatever_the_order_of_nodes() -> None:
     graph = parse_graph("z = NoOp()\na = NoOp(^z)\nm = NoOp()\nb = NoOp(^m, ^a)\nc = NoOp(^m)\n")
     for seed in range(8):
-        assert names(shuffled(graph, seed).topological) == ["m", "c", "z", "a", "b"]
+        assert names(shuffled(graph, seed).canonical()) == ["m", "c", "z", "a", "b"]
 
 
 def test_a_v1_loop_is_no_cycle() -> None:

@@ -13,7 +13,7 @@
 namespace picasso {
 namespace packed_lookup {
 
-constexpr int64_t kAhead = 16;
+constexpr int64_t kAhead = 48;
 constexpr int64_t kBatchIds = 1024;
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPrefetchedBytes = 512;  // the hardware sees longer streams
