@@ -33,14 +33,16 @@ def entries(shape: Shape, peers_python: Path | None) -> list[Entry]:
         peers_python: interpreter of the environment that FBGEMM is installed in, or None to do without.
     """
 
-    def keras(name: str, front_end: str, plugin: bool, trained: bool) -> Entry:
-        settings = {"shape": shape.settings(), "front_end": front_end, "plugin": plugin, "trained": trained}
-        return Entry(name, "benchmarks.forward_arms:lookups", settings)
+    def keras(name: str, front_end: str, **settings: bool) -> Entry:
+        values = {"shape": shape.settings(), "front_end": front_end, **settings}
+        return Entry(name, "benchmarks.forward_arms:lookups", values)
 
     arms = [
         keras(OURS, "keras", plugin=True, trained=True),
+        keras("ours, Keras 3, id matrix", "keras", plugin=True, trained=True, matrix=True),
         keras("ours, tf_keras", "tf_keras", plugin=True, trained=True),
         keras("Keras 3, fresh tables", "keras", plugin=False, trained=False),
+        keras("Keras 3, id matrix, fresh", "keras", plugin=False, trained=False, matrix=True),
         keras("Keras 3, trained tables", "keras", plugin=False, trained=True),
         keras("tf_keras", "tf_keras", plugin=False, trained=True),
     ]
@@ -86,6 +88,7 @@ def main() -> None:
             f"{BOUND}: {shape.forward_bytes / 1e6:.1f} MB (ids and rows read, output written) at the rate of a copy "
             f"by two threads in the same rounds, median {bandwidth / 1e9:.0f} GB/s read and written.",
             f"{CALL}: a tf.function of as many variables that takes the ids from the dataset and returns one field's.",
+            "id matrix: the ids come in one tensor, as FBGEMM's do; elsewhere in one tensor per field.",
             "All outputs are equal, bit for bit.",
         ]
         if peers_python is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from benchmarks.batches import endless
@@ -12,8 +13,8 @@ from benchmarks.shapes import Shape, digest
 from benchmarks.worker import Arm
 
 
-def lookups(shape: dict[str, Any], front_end: str, plugin: bool, trained: bool) -> Arm:
-    """N x (Input, Embedding, Flatten), then Concatenate, called in a tf.function.
+def lookups(shape: dict[str, Any], front_end: str, plugin: bool, trained: bool, matrix: bool = False) -> Arm:
+    """An Embedding per field, then Concatenate, called in a tf.function.
 
     Args:
         shape: settings of a `Shape`.
@@ -21,6 +22,8 @@ def lookups(shape: dict[str, Any], front_end: str, plugin: bool, trained: bool) 
         plugin: whether picasso_tf is enabled.
         trained: whether each table has seen a sparse update. From then on, and for ever, TensorFlow copies a table
             whole on every read of it.
+        matrix: the ids come as one matrix [batch, fields], of which each layer takes a column, as FBGEMM takes its ids
+            in one tensor; else as one tensor [batch, 1] per field.
     """
     what = Shape(**shape)
     if plugin:
@@ -28,19 +31,26 @@ def lookups(shape: dict[str, Any], front_end: str, plugin: bool, trained: bool) 
 
         picasso_tf.enable()
     keras = importlib.import_module(front_end)
-    inputs = [keras.Input((1,), dtype="int32") for _ in range(what.fields)]
-    layers = [keras.layers.Embedding(what.rows, what.width) for _ in inputs]
-    flat = [keras.layers.Flatten()(layer(ids)) for layer, ids in zip(layers, inputs, strict=True)]
-    model = keras.Model(inputs, keras.layers.Concatenate()(flat))
+    layers = [keras.layers.Embedding(what.rows, what.width) for _ in range(what.fields)]
+    fields = [what.ids(field) for field in range(what.fields)]
+    if matrix:
+        inputs = keras.Input((what.fields,), dtype="int32")
+        vectors = [layer(inputs[:, field]) for field, layer in enumerate(layers)]
+        batches = endless(np.stack(fields, axis=2))
+    else:
+        inputs = [keras.Input((1,), dtype="int32") for _ in layers]
+        vectors = [keras.layers.Flatten()(layer(ids)) for layer, ids in zip(layers, inputs, strict=True)]
+        batches = endless(tuple(ids[..., None] for ids in fields))
+    model = keras.Model(inputs, keras.layers.Concatenate()(vectors))
     for field, layer in enumerate(layers):
         layer.embeddings.assign(what.table(field))
         if trained:
             _update_sparsely(layer.embeddings)
-    batches = endless(tuple(what.ids(field)[..., None] for field in range(what.fields)))
 
     @tf.function(reduce_retracing=True)
     def forward(iterator: Any) -> tf.Tensor:
-        return model(list(next(iterator)), training=False)
+        ids = next(iterator)
+        return model(ids if matrix else list(ids), training=False)
 
     def check() -> dict[str, Any]:
         if plugin:
