@@ -51,6 +51,24 @@ lint: $(VENV)/ready  ## formatting, lint rules and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy graph_passes picasso_tf
 
+bench: $(LIBRARY)  ## all benchmarks, FBGEMM where its environment exists; ARGS="--quick" for a short run
+	for name in forward one_table criteo_step pass_time; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
+
+.venv-peers/ready: benchmarks/requirements-peers.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+bench-peers: $(LIBRARY) .venv-peers/ready  ## forward lookups against FBGEMM (5 GB: its torch comes with CUDA)
+	$(BIN)/python -m benchmarks.forward $(ARGS)
+
+fuzz: $(LIBRARY)  ## many random models, stock against the plugin; MODELS and SEED choose
+	PICASSO_FUZZ_MODELS=$(or $(MODELS),500) PICASSO_FUZZ_SEED=$(or $(SEED),1000) $(BIN)/python -m pytest tests/fuzz --timeout 0
+
+gpu-harness:  ## build the packed lookup's harness for a GPU; it needs no TensorFlow
+	mkdir -p build
+	nvcc -x cu -std=c++17 -O3 $(NVCC_FLAGS) -cudart static -I. benchmarks/gpu/packed_lookup_harness.cu picasso_tf/cc/kernels/packed_lookup_gpu.cu.cc -o build/packed_lookup_harness
+
 BAZEL_FLAGS ?= $(if $(wildcard /usr/share/bazel/rules/java),--config=debian)
 
 bazel: $(VENV)/ready  ## build the library and test its kernels with Bazel

@@ -15,7 +15,7 @@ def build_model(
     *,
     embedding_dim: int = 16,
     wide_fields: Sequence[str] = (),
-    hidden: Sequence[int] = (128, 64),
+    hidden: Sequence[int] = (64, 32),
 ) -> keras.Model:
     """Builds the model.
 

@@ -51,10 +51,13 @@ class Rewriter:
         if not request.allow_non_differentiable:
             return None  # TensorFlow will differentiate this graph in C++, where packed ops have no gradient
         with _without_garbage_collection():
-            graph_def = graph_pb2.GraphDef.FromString(request.graph)
-            graph = Graph.from_graph_def(graph_def, request.fetches, request.feeds, request.preserve)
-            run = self.run(graph)
-            return run.after.to_graph_def().SerializeToString() if run.changed else None
+            return self._rewritten(request)
+
+    def _rewritten(self, request: GraphRequest) -> bytes | None:
+        graph_def = graph_pb2.GraphDef.FromString(request.graph)
+        graph = Graph.from_graph_def(graph_def, request.fetches, request.feeds, request.preserve)
+        run = self.run(graph)
+        return run.after.to_graph_def().SerializeToString() if run.changed else None
 
     def run(self, graph: Graph) -> PipelineRun:
         """Runs the pipeline over one graph; a pass that raises leaves one warning and the graph as it came."""
@@ -109,7 +112,10 @@ class Rewriter:
 
 @contextlib.contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """A graph is many small objects without cycles; the collector would walk all of the process again and again."""
+    """A graph is many small objects without cycles; the collector would walk all of the process again and again.
+
+    What is done inside should be over, its objects gone, before the collector is back.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from graph_passes.analysis.constants import scalar
-from graph_passes.ir import UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
+from graph_passes.ir import CONTROL, UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import READERS
 
 _ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # ResourceHandle::ANONYMOUS_NAME: a new variable for each node
@@ -54,20 +54,14 @@ def accesses(graph: Graph) -> dict[str, Access]:
     """
     found: dict[str, Access] = {}
     anywhere: list[Node] = []
-    for name in sorted(graph.nodes):
-        node = graph.nodes[name]
-        if node.op in _PASS_THROUGH:
-            continue
-        for ref in node.inputs:
-            if not _is_handle(graph, ref):
-                continue
-            table = table_of(graph, ref)
-            access = found.setdefault(table.root, Access([], []))
-            nodes = access.reads if node.op in READERS else access.writes
-            if node not in nodes[-1:]:  # a node may take one handle twice
-                nodes.append(node)
-            if not table.traceable and node.op not in READERS:
-                anywhere.append(node)
+    for node, ref in _handle_users(graph):
+        table = table_of(graph, ref)
+        access = found.setdefault(table.root, Access([], []))
+        nodes = access.reads if node.op in READERS else access.writes
+        if node not in nodes[-1:]:  # a node may take one handle twice
+            nodes.append(node)
+        if not table.traceable and node.op not in READERS:
+            anywhere.append(node)
     for access in found.values():
         access.writes.extend(node for node in anywhere if node not in access.writes)
     return found
@@ -76,14 +70,21 @@ def accesses(graph: Graph) -> dict[str, Access]:
 _HANDLE_SOURCES = _PASS_THROUGH | {"_Arg", "VarHandleOp", "Placeholder", "Const", "Merge"}
 
 
-def _is_handle(graph: Graph, ref: TensorRef) -> bool:
-    node = graph.producer(ref)
-    if node.op not in _HANDLE_SOURCES:
-        return False
-    if node.op == "VarHandleOp":
-        return True
-    dtype = node.attr("T") or node.attr("dtype")
-    return (dtype[ref.port] if isinstance(dtype, list) else dtype) == "resource"
+def _handle_users(graph: Graph) -> list[tuple[Node, TensorRef]]:
+    """Every node that takes a handle and does more than pass it on, with the handle, by name and input."""
+    found = []
+    for source in graph.of(*sorted(_HANDLE_SOURCES)):
+        dtype = "resource" if source.op == "VarHandleOp" else source.attr("T") or source.attr("dtype")
+        if dtype != "resource" and not isinstance(dtype, list):
+            continue
+        for use in graph.uses(source.name):
+            if use.index == CONTROL or use.node.op in _PASS_THROUGH:
+                continue
+            ref = use.node.inputs[use.index]
+            if dtype == "resource" or dtype[ref.port] == "resource":
+                found.append((use.node.name, use.index, use.node, ref))
+    found.sort(key=lambda user: user[:2])
+    return [(node, ref) for _, _, node, ref in found]
 
 
 class Lookup(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import tensorflow as tf
+
 from graph_passes.analysis.control_flow import Context, contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
 from graph_passes.analysis.reachability import levels
@@ -17,6 +19,7 @@ from graph_passes.packing.lookup_plan import Surroundings, plan_group
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
 
+_CACHE_BYTES = 1 << 20  # level 2 of a core of today's servers, which is 1 to 2 MiB
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -90,7 +93,7 @@ class EmbeddingPacking(Pass):
         for group in groups:
             members = [refreshed(graph, lookup) for lookup in group.members]  # an earlier pack may have rewired them
             plan = plan_group(graph, members, group.level, around)
-            if len(group.members) == 1 and not plan.joins:
+            if len(group.members) == 1 and not plan.joins and not _outgrows_cache(members[0]):
                 report.declined.append(Declined("single_lookup", group.members[0].node.name))
             elif not context.take_fuel():
                 report.declined += [Declined("out_of_fuel", m.node.name) for m in group.members]
@@ -103,6 +106,12 @@ class EmbeddingPacking(Pass):
         absorbed = {join for packed in report.packed for join in packed.absorbed}  # some by a later pack than the noted
         report.notes = [note for note in report.notes if note[0] not in absorbed]
         return PassResult(graph, report)
+
+
+def _outgrows_cache(lookup: Lookup) -> bool:
+    """Whether a table is too large for a core's cache, so that even a lone lookup gains from prefetched rows."""
+    elements = lookup.table.shape.elements()
+    return elements is not None and elements * tf.dtypes.as_dtype(str(lookup.dtype)).size > _CACHE_BYTES
 
 
 def _key(graph: Graph, lookup: Lookup, around: Surroundings) -> LookupKey:

@@ -19,7 +19,7 @@ REASONS: dict[str, str] = {
     "ids_dtype": "The ids are neither int32 nor int64.",
     "no_kernel": "This build has no packed kernel for the device.",
     "remote_device": "The table lives in another process, where picasso-tf may not be loaded.",
-    "single_lookup": "It is the only lookup of its kind, and feeds no concatenation: there is nothing to pack it with.",
+    "single_lookup": "It has no fellow, feeds no concatenation, and its table fits the cache: nothing to gain.",
     # any pass
     "out_of_fuel": "The limit on rewrites (`max_rewrites`) was reached.",
 }

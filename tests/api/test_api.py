@@ -29,7 +29,10 @@ def _switched_off():
 
 def _model():
     """Two tables, and the function that looks both up."""
-    tables = [tf.Variable(np.arange(40, dtype="f").reshape(10, 4)), tf.Variable(np.arange(20, dtype="f").reshape(10, 2))]
+    tables = [
+        tf.Variable(np.arange(40, dtype="f").reshape(10, 4)),
+        tf.Variable(np.arange(20, dtype="f").reshape(10, 2)),
+    ]
 
     @tf.function
     def lookups(ids):

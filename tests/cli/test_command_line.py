@@ -87,9 +87,6 @@ def test_replay_runs_a_reproducer_again(tmp_path):
     assert done.stdout.startswith("Reproduced: Pass 'raising' failed (RuntimeError: made to fail).")
 
 
-
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

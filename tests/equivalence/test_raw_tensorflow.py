@@ -73,7 +73,9 @@ def test_a_v1_session():
             ids = v1.placeholder(tf.int64, [None, 2])
             generator = np.random.default_rng(0)
             tables = [
-                v1.get_variable(f"table{i}", initializer=generator.normal(size=(9 + i, 4)).astype("f"), use_resource=True)
+                v1.get_variable(
+                    f"table{i}", initializer=generator.normal(size=(9 + i, 4)).astype("f"), use_resource=True
+                )
                 for i in range(2)
             ]
             joined = tf.concat([tf.nn.embedding_lookup(table, ids[:, i]) for i, table in enumerate(tables)], axis=1)
