@@ -150,7 +150,7 @@ def test_explain_says_what_would_happen_without_running_anything():
 
     (graph,) = picasso_tf.explain(one, tf.TensorSpec([None], tf.int32)).graphs
     assert [declined.code for declined in graph.declined] == ["single_lookup"]
-    with pytest.raises(picasso_tf.ConfigError, match="takes a function or a Keras model. Received: int"):
+    with pytest.raises(picasso_tf.ConfigError, match=r"takes a function or a Keras model. Received: int"):
         picasso_tf.explain(3)
 
 

@@ -25,7 +25,7 @@ def test_forward_arms_compute_the_same(capsys):
     timings = race("tiny", forward.entries(TINY, peers_python=None), PACE)
     forward.check(timings)
     assert len({timing.check["digest"] for timing in timings.values() if timing.check}) == 1
-    assert [len(timing.rounds) for timing in timings.values()] == [2] * 7
+    assert [len(timing.rounds) for timing in timings.values()] == [2] * 9
     assert all(len(steps) >= MIN_STEPS for timing in timings.values() for steps in timing.rounds)
     print_race("tiny", timings.values(), timings[forward.OURS], ["A note."])
     printed = capsys.readouterr().out
@@ -86,7 +86,8 @@ def test_generated_graphs_are_valid_and_are_rewritten(nodes):
     phases = pass_time.measure(graph, repeats=1)
     assert phases.nodes_after < phases.nodes == len(graph)
     passes = [item.name for item in PASSES]
-    assert list(phases.seconds) == ["shapes (C++)", "parse", *passes, "serialise", "around the passes"]
+    assert list(phases.seconds) == ["shapes (C++)", "parse", *passes, "serialise"]
+    assert 0 < phases.total < float("inf")
 
 
 def test_exponent_of_growth():
