@@ -44,7 +44,7 @@ def enable(config: Config | None = None, **options: Any) -> None:
 
     Example:
         >>> import picasso_tf
-        >>> picasso_tf.enable(dump_dir="/tmp/graphs")
+        >>> picasso_tf.enable(dump_dir="graphs")
         >>> model.fit(...)
         >>> print(picasso_tf.report())
     """
@@ -59,11 +59,13 @@ def enable(config: Config | None = None, **options: Any) -> None:
 def disable() -> None:
     """Turns the plugin off: every function runs its own, unmodified graph from its next call on. Reports stay readable.
 
+    A second call changes nothing.
+
     Raises:
-        ConfigError: `enable` was not called before.
+        ConfigError: `enable` was never called.
     """
     with _LOCK:
-        if not _State.enabled:
+        if _State.rewriter is None:
             raise ConfigError("picasso_tf.disable() was called, but picasso_tf is not enabled: call enable() first.")
         tf.config.optimizer.set_experimental_options({_OPTION: False})
         callback.uninstall()
@@ -71,7 +73,7 @@ def disable() -> None:
 
 
 def is_enabled() -> bool:
-    """Whether graphs are rewritten: `enable` was called and TensorFlow's option is on."""
+    """Whether `enable` was called, `disable` was not, and TensorFlow's option `use_plugin_optimizers` is on."""
     return _State.enabled and bool(tf.config.optimizer.get_experimental_options().get(_OPTION))
 
 
@@ -86,7 +88,8 @@ def explain(function_or_model: Any, *args: Any, config: Config | None = None, **
 
     Args:
         function_or_model: a tf.function, a plain function of tensors, a concrete function, or a Keras model.
-            `explain(model, x)` looks at the forward pass, `explain(model, x, y)` at a step of a compiled model.
+            `explain(model, x)` looks at the forward pass, `explain(model, x, y)` at a training step of a compiled
+            model; arrays or TensorSpecs will do.
         *args: arguments (or TensorSpecs) for the function.
         config: options; default: the environment's.
         **kwargs: keyword arguments for the function.
@@ -99,7 +102,7 @@ def explain(function_or_model: Any, *args: Any, config: Config | None = None, **
     """
     graph = function_graph(function_or_model, args, kwargs)
     rewriter = Rewriter(make_config(config, {}))
-    rewriter.run(graph)
+    rewriter.run(graph, always_report=True)
     return rewriter.report()
 
 

@@ -59,8 +59,13 @@ class Rewriter:
         run = self.run(graph)
         return run.after.to_graph_def().SerializeToString() if run.changed else None
 
-    def run(self, graph: Graph) -> PipelineRun:
-        """Runs the pipeline over one graph; a pass that raises leaves one warning and the graph as it came."""
+    def run(self, graph: Graph, always_report: bool = False) -> PipelineRun:
+        """Runs the pipeline over one graph; a pass that raises leaves one warning and the graph as it came.
+
+        Args:
+            graph: the graph.
+            always_report: also report on a graph that this package has rewritten before and finds nothing more in.
+        """
         name = graph_name(graph)
         known = self._reports.get(name)
         if known is not None and known.failures:
@@ -70,7 +75,7 @@ class Rewriter:
         run = PassManager(self._pipeline, instruments).run(graph, PassContext(fuel=self._config.max_rewrites))
         if run.failure is not None:
             log.warning("%s The graph runs as it was.", run.failure)
-        if run.changed or not seen_before:
+        if run.changed or always_report or not seen_before:
             with self._lock:
                 self._reports[name] = GraphReport.of(name, run)
         return run
@@ -86,7 +91,7 @@ class Rewriter:
         Graph.from_graph_def(graph_def, fetches, feeds)  # complains about wrong names before any work is done
         annotated = annotate_shapes(graph_def.SerializeToString(), tuple(feeds), tuple(fetches))
         graph = Graph.from_graph_def(graph_pb2.GraphDef.FromString(annotated), fetches, feeds)
-        result = self.run(graph).after.to_graph_def()
+        result = self.run(graph, always_report=True).after.to_graph_def()
         strip_shapes(result, graph_def)
         return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -44,6 +44,8 @@ def _concrete(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     if hasattr(target, "get_concrete_function"):
         return target.get_concrete_function(*args, **kwargs)
     if hasattr(target, "train_step") and hasattr(target, "predict_step"):
+        if kwargs:
+            raise ConfigError(f"`explain` takes no keyword arguments for a model. Received: {', '.join(kwargs)}.")
         return _model_step(target, args)
     if not callable(target):
         raise ConfigError(f"`explain` takes a function or a Keras model. Received: {type(target).__name__}.")
@@ -51,16 +53,32 @@ def _concrete(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
 
 
 def _model_step(model: Any, args: Sequence[Any]) -> Any:
-    if not 1 <= len(args) <= 2:
-        raise ConfigError(f"`explain(model, x)` or `explain(model, x, y)`. Received: {len(args)} arguments.")
-    data = tf.nest.map_structure(tf.convert_to_tensor, tuple(args))
+    if not 1 <= len(args) <= 3:
+        raise ConfigError(
+            "A model is explained by `explain(model, x)`, or `explain(model, x, y)` with sample weights as a third "
+            f"argument if there are any. Received: {len(args)} arguments."
+        )
+    data = tf.nest.map_structure(_as_tensor, tuple(args))
+    jit = bool(getattr(model, "jit_compile", None) or getattr(model, "_jit_compile", None))
     if len(args) == 1:
-        return tf.function(lambda x: model(x, training=False)).get_concrete_function(data[0])
+        return _traced(lambda x: model(x, training=False), data, jit)
     if getattr(model, "optimizer", None) is None:
         raise ConfigError("`explain(model, x, y)` looks at a training step: compile the model first.")
     if hasattr(model, "_symbolic_build"):  # Keras 3 makes metrics and optimizer slots before it traces
         model._symbolic_build(data_batch=data)
-    return tf.function(lambda x, y: model.train_step((x, y))).get_concrete_function(*data)
+    return _traced(lambda *batch: model.train_step(batch), data, jit)
+
+
+def _traced(step: Callable[..., Any], data: Sequence[Any], jit: bool) -> Any:
+    """A concrete function of `step`; with `jit` one that calls it as Keras does, compiled by XLA as a whole."""
+    if jit:
+        compiled = tf.function(step, jit_compile=True)
+        return tf.function(lambda *batch: compiled(*batch)).get_concrete_function(*data)
+    return tf.function(step).get_concrete_function(*data)
+
+
+def _as_tensor(value: Any) -> Any:
+    return value if isinstance(value, tf.TensorSpec) else tf.convert_to_tensor(value)
 
 
 def _inlined(body: tf.Graph, fetches: Sequence[str]) -> graph_pb2.GraphDef:

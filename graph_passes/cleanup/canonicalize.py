@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from graph_passes.analysis.compiled_calls import compiled_lookups
 from graph_passes.analysis.tables import Lookup, gather_axis, other_tables, read_lookups, read_of
 from graph_passes.cleanup.read_order import ReadOrder
 from graph_passes.errors import GraphError
@@ -50,6 +51,7 @@ class Canonicalize(Pass):
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report = PassReport(self.name)
         report.declined += [Declined(code, node.name) for node, code in other_tables(graph)]
+        report.declined += [Declined("compiled_by_xla", node.name) for node in compiled_lookups(graph)]
         lookups = read_lookups(graph)
         if not lookups:
             return PassResult(graph, report)

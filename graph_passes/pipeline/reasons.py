@@ -3,6 +3,7 @@
 REASONS: dict[str, str] = {
     # canonicalize
     "axis_not_zero": "The gather does not take whole rows along axis 0 without batch dimensions.",
+    "compiled_by_xla": "XLA compiles this call as a whole (jit_compile=True), so the lookups inside stay as they are.",
     "handle_not_traceable": "Which variable is read is decided while the graph runs.",
     "ids_depend_on_write": "The ids depend on a write of the table that follows the read.",
     "not_a_variable": "The rows come from a constant or from a TensorFlow 1 reference variable.",

@@ -70,6 +70,9 @@ class _Bridge:
         self._thread.is_inside = True
         graph_id = "?"
         try:
+            if request.contents.graph is None:
+                _warn_of_size(request.contents)
+                return library.UNCHANGED
             graph_request = _read(request.contents)
             graph_id = graph_request.id
             result = optimize(graph_request)
@@ -169,6 +172,20 @@ def _bridge_once() -> _Bridge:
     os.register_at_fork(after_in_child=lib.picasso_after_fork)
     atexit.register(lib.picasso_close, _CLOSE_TIMEOUT_MS)
     return bridge
+
+
+@functools.cache
+def _warn_once_of_size(graph_id: str, size: int) -> None:
+    _LOG.warning(
+        "Graph '%s' runs as it was: its %d bytes are more than a protobuf message holds; large constants belong in "
+        "variables.",
+        graph_id,
+        size,
+    )
+
+
+def _warn_of_size(request: library.Request) -> None:
+    _warn_once_of_size(request.id.decode(errors="replace"), request.graph_size)
 
 
 def _read(request: library.Request) -> GraphRequest:

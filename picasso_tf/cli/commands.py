@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 from absl import flags
 from google.protobuf import text_format
+from google.protobuf.message import DecodeError
 from tensorflow.core.framework import graph_pb2
 
 import picasso_tf
@@ -47,28 +48,42 @@ def _options(values: flags.FlagValues) -> dict[str, Any]:
     return {name: values[name].value for name in names if values[name].value is not None}
 
 
-def _run_script(words: list[str]) -> None:
-    """Runs `script.py args` as Python would."""
+def _check_script(words: list[str]) -> None:
     if not Path(words[0]).is_file():
         raise ConfigError(f"There is no script '{words[0]}'.")
+
+
+def _run_script(words: list[str]) -> None:
+    """Runs `script.py args` as Python would."""
     sys.argv = list(words)
     sys.path.insert(0, str(Path(words[0]).resolve().parent))
     runpy.run_path(words[0], run_name="__main__")
 
 
+def _run_module(words: list[str]) -> None:
+    """Runs `python -m package.module args`."""
+    sys.argv = list(words)
+    sys.path.insert(0, os.getcwd())
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+
+
 class Run:
-    """Runs a training script with the plugin on: picasso-tf run [flags] train.py [args]."""
+    """Runs a training script with the plugin on: picasso-tf run [flags] (train.py | -m package.module) [args]."""
 
     def define(self, values: flags.FlagValues) -> None:
         _define_options(values)
         flags.DEFINE_bool("report", True, "Print what was done when the script ends.", flag_values=values)
+        flags.DEFINE_bool("module", False, "Run a module, as python -m does.", flag_values=values, short_name="m")
 
     def run(self, values: flags.FlagValues, words: list[str]) -> int:
         if not words:
             raise ConfigError("`picasso-tf run` needs a script: picasso-tf run [flags] train.py [args].")
-        picasso_tf.enable(**_options(values))
+        config = make_config(None, _options(values))
+        if not values.module:
+            _check_script(words)
+        picasso_tf.enable(config)
         try:
-            _run_script(words)
+            _run_module(words) if values.module else _run_script(words)
         finally:
             if values.report:
                 print(picasso_tf.report(), file=sys.stderr)
@@ -78,7 +93,7 @@ class Run:
 class Explain:
     """Says for each lookup whether it is packed, or why not: picasso-tf explain [flags] (script.py [args] | SAVED_MODEL | GRAPH.pb).
 
-    A script is run with the plugin on. A SavedModel folder or a GraphDef file (.pb, .pbtxt) is only looked at.
+    A script is run to its end with the plugin on. A SavedModel folder or a GraphDef file (.pb, .pbtxt) is only looked at.
     """  # noqa: E501
 
     def define(self, values: flags.FlagValues) -> None:
@@ -92,7 +107,9 @@ class Explain:
             raise ConfigError("`picasso-tf explain` needs a script, a SavedModel folder or a GraphDef file.")
         path = Path(words[0])
         if path.suffix == ".py":
-            picasso_tf.enable(**_options(values))
+            config = make_config(None, _options(values))
+            _check_script(words)
+            picasso_tf.enable(config)
             try:
                 _run_script(words)
             finally:
@@ -124,7 +141,7 @@ def _explain_file(path: Path, values: flags.FlagValues) -> Report:
             text_format.Parse(path.read_text(), graph_def)
         else:
             graph_def.ParseFromString(path.read_bytes())
-    except (OSError, ValueError, text_format.ParseError) as error:
+    except (OSError, ValueError, DecodeError, text_format.ParseError) as error:
         raise ConfigError(f"'{path}' cannot be read as a GraphDef: {error}.") from error
     rewriter = Rewriter(make_config(None, _options(values)))
     rewriter.run_graph_def(graph_def, values.fetches, values.feeds)

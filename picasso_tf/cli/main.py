@@ -10,6 +10,7 @@ from absl import flags
 
 from graph_passes.errors import PicassoError
 from picasso_tf.cli.commands import COMMANDS
+from picasso_tf.version import __version__
 
 _USAGE = """usage: picasso-tf COMMAND [flags] ...
 
@@ -25,6 +26,9 @@ def run(argv: Sequence[str] | None = None) -> None:
 
 def main(argv: list[str]) -> int:
     """The command line `argv` (without the program's name); returns the exit code."""
+    if argv[:1] == ["--version"]:
+        print(f"picasso-tf {__version__}")
+        return 0
     if not argv or argv[0] in ("--help", "-h", "help"):
         print(_usage())
         return 0 if argv else 2

@@ -22,9 +22,8 @@ from graph_passes.registry import BY_NAME
 @pytest.fixture(autouse=True)
 def _switched_off():
     yield
-    if picasso_tf.is_enabled():
-        picasso_tf.disable()
-    tf.config.optimizer.set_experimental_options({"use_plugin_optimizers": False})
+    picasso_tf.enable(picasso_tf.Config())
+    picasso_tf.disable()
 
 
 def _model():
@@ -57,7 +56,7 @@ def test_a_function_traced_before_is_rewritten_and_the_option_turns_it_off_and_o
     assert not picasso_tf.is_enabled()
     with pytest.raises(tf.errors.InvalidArgumentError) as stock:
         lookups(tf.constant([10]))
-    assert "picasso" not in str(stock.value)
+    assert "picasso/embedding_packing" not in str(stock.value)
     tf.config.optimizer.set_experimental_options({"use_plugin_optimizers": True})
     with pytest.raises(tf.errors.InvalidArgumentError) as ours:
         lookups(tf.constant([10]))
@@ -65,7 +64,11 @@ def test_a_function_traced_before_is_rewritten_and_the_option_turns_it_off_and_o
     assert tables[0].shape == (10, 4)
 
 
-def test_disable_before_enable_is_one_sentence():
+def test_disable_before_enable_is_one_sentence_and_a_second_disable_is_nothing(monkeypatch):
+    picasso_tf.enable()
+    picasso_tf.disable()
+    picasso_tf.disable()
+    monkeypatch.setattr(picasso_tf.api._State, "rewriter", None)
     with pytest.raises(picasso_tf.ConfigError, match=r"^picasso_tf.disable\(\) was called, but"):
         picasso_tf.disable()
 
@@ -169,6 +172,23 @@ def test_explain_takes_a_keras_model_and_leaves_it_as_it_was():
     assert report.graphs[0].name.startswith("update")
     for before, after in zip(weights, model.get_weights(), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_a_step_that_xla_compiles_is_named_in_the_report():
+    inputs = keras.Input((2,), dtype="int32")
+    vectors = [keras.layers.Embedding(9, 4)(inputs[:, i]) for i in range(2)]
+    model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Concatenate()(vectors)))
+    model.compile("sgd", "mse", jit_compile=True)
+    x, y = np.ones((8, 2), "int32"), np.ones((8, 1), "float32")
+    picasso_tf.enable()
+    model.fit(x, y, verbose=0)
+    (graph,) = picasso_tf.report().graphs
+    assert [declined.code for declined in graph.declined] == ["compiled_by_xla"]
+    assert graph.nodes_before == graph.nodes_after
+    explained = picasso_tf.explain(model, x, y).graphs[0]
+    assert [declined.code for declined in explained.declined] == ["compiled_by_xla"]
+    with pytest.raises(picasso_tf.ConfigError, match=r"no keyword arguments for a model. Received: max_group_sise"):
+        picasso_tf.explain(model, x, max_group_sise=2)
 
 
 def test_optimize_graph_rewrites_a_graph_def():

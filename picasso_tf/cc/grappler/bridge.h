@@ -16,8 +16,8 @@ extern "C" {
 // One graph that TensorFlow is about to run. Lists of names are joined by newlines. Every pointer is valid only during
 // the call. `picasso_tf/bridge/library.py` declares the same struct: change both.
 struct PicassoRequest {
-  const char* graph;  // a serialised GraphDef, with `_output_shapes` on its nodes
-  size_t graph_size;
+  const char* graph;  // a serialised GraphDef, with `_output_shapes` on its nodes; null when it is above the limit
+  size_t graph_size;  // in bytes, in both cases
   const char* id;           // what TensorFlow calls the graph: the function's name, or "tf_graph" in a Session
   const char* device_type;  // "CPU" or "GPU": the registration that this call came through
   const char* feeds;
@@ -66,7 +66,7 @@ PICASSO_EXPORT int picasso_close(int timeout_ms);
 // To be called in the child after a fork: the calls of the parent's other threads do not exist there.
 PICASSO_EXPORT void picasso_after_fork();
 
-// Graphs above this many serialised bytes run unchanged. The default is the limit of protobuf; tests lower it.
+// Graphs above this many serialised bytes run unchanged; the callback is only told their size. The default is the limit of protobuf; tests lower it.
 PICASSO_EXPORT void picasso_set_max_graph_bytes(int64_t bytes);
 
 // Writes `graph` with inferred `_output_shapes` to `sink`. Names are joined by newlines. Returns kPicassoChanged,

@@ -56,18 +56,13 @@ absl::Status OptimizeWithPython(const GrapplerItem& item, const std::string& dev
   if (!CallbackSlot::Global().IsOpen() || !HasOpOfInterest(item.graph)) return NothingToDo();
 
   std::string graph;
-  if (!SerializeWithShapes(item, &graph)) {
-    LOG_FIRST_N(WARNING, 1) << "picasso-tf leaves graph '" << item.id << "' as it is: "
-                            << item.graph.ByteSizeLong() << " bytes are more than the limit of " << max_graph_bytes
-                            << ". Large constants belong in variables.";
-    return NothingToDo();
-  }
+  const bool fits = SerializeWithShapes(item, &graph);
   const std::string feeds = FeedNames(item);
   const std::string fetches = absl::StrJoin(item.fetch, "\n");
   const std::string preserve = NodesToPreserve(item);
   const PicassoRequest request{
-      .graph = graph.data(),
-      .graph_size = graph.size(),
+      .graph = fits ? graph.data() : nullptr,
+      .graph_size = fits ? graph.size() : item.graph.ByteSizeLong(),
       .id = item.id.c_str(),
       .device_type = device_type.c_str(),
       .feeds = feeds.c_str(),
