@@ -107,9 +107,10 @@ def _from_environment() -> dict[str, Any]:
         if not text:
             continue
         if field.name.startswith("max_"):
-            if not text.lstrip("-").isdigit():
-                raise ConfigError(f"{variable} must be a whole number. Received: '{text}'.")
-            found[field.name] = int(text)
+            try:
+                found[field.name] = int(text)
+            except ValueError:
+                raise ConfigError(f"{variable} must be a whole number. Received: '{text}'.") from None
         elif field.name == "verify":
             if text.lower() not in _BOOLEANS:
                 raise ConfigError(f"{variable} must be one of {', '.join(_BOOLEANS)}. Received: '{text}'.")

@@ -69,7 +69,7 @@ class Rewriter:
         name = graph_name(graph)
         known = self._reports.get(name)
         if known is not None and known.failures:
-            return PipelineRun(graph, graph)  # it would fail again; TensorFlow runs its optimizers twice over a graph
+            return PipelineRun(graph, graph)  # it would fail again; TensorFlow asks once per device type
         seen_before = _is_rewritten(graph)
         instruments = [] if seen_before else self._instruments(name)
         run = PassManager(self._pipeline, instruments).run(graph, PassContext(fuel=self._config.max_rewrites))
@@ -131,7 +131,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def _is_rewritten(graph: Graph) -> bool:
-    """Whether a graph is one of ours that comes by again: TensorFlow runs its optimizers twice."""
+    """Whether a graph is one of ours that comes by again: TensorFlow asks once per registered device type."""
     if graph.of(PACKED_LOOKUP):
         return True
     return any(node.attr("_picasso_pass") for node in graph.of("ResourceGather"))

@@ -25,6 +25,8 @@ def task_of(device: str) -> str:
 
 def home_task(graph: Graph) -> str:
     """The process that the graph is started from: where most of its arguments, results and fetches are."""
-    nodes = graph.of("_Arg", "_Retval") or [graph.nodes[parse_ref(name).node] for name in graph.fetches]
+    nodes = graph.of("_Arg", "_Retval") or [
+        graph.nodes[parse_ref(name.removeprefix("^")).node] for name in graph.fetches
+    ]
     tasks = Counter(task_of(node.device) for node in nodes)
     return min(tasks, key=lambda task: (-tasks[task], task)) if tasks else ""

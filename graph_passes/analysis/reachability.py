@@ -38,6 +38,29 @@ class Reachability:
         return bool(self._mask.get(node, 0) & self._bit[source])
 
 
+_SENDERS = ("QueueEnqueueV2", "QueueEnqueueManyV2", "Stage", "MapStage", "OrderedMapStage", "BarrierInsertMany")
+_DEQUEUES = ("QueueDequeueV2", "QueueDequeueManyV2", "QueueDequeueUpToV2")
+_RECEIVERS = (*_DEQUEUES, "Unstage", "MapUnstage", "OrderedMapUnstage", "BarrierTakeMany")
+
+
+def hidden_successors(graph: Graph, level: dict[str, int]) -> set[str]:
+    """Nodes that may depend on a candidate through a queue, along no edge of the graph.
+
+    What takes from a queue may wait for what puts into one. Empty unless the latter waits for a candidate.
+
+    Args:
+        graph: the graph.
+        level: see `levels`.
+    """
+    if not any(level[node.name] for node in graph.of(*_SENDERS)):
+        return set()
+    found = {node.name for node in graph.of(*_RECEIVERS)}
+    for node in graph.topological if found else ():
+        if not found.isdisjoint(node.predecessors()):
+            found.add(node.name)
+    return found
+
+
 def levels(graph: Graph, candidates: Collection[str]) -> dict[str, int]:
     """How many candidates lie on the longest path that ends at each node, itself included.
 

@@ -91,6 +91,8 @@ def _why_not(graph: Graph, lookup: Lookup, order: ReadOrder) -> Declined | None:
 
     if gather_axis(graph, gather) != 0 or gather.attr("batch_dims", 0):
         return declined("axis_not_zero")
+    if gather.attr("Tindices") not in ("int32", "int64"):
+        return declined("ids_dtype")
     if not lookup.table.traceable:
         return declined("handle_not_traceable")
     if gather.device != read.device:
@@ -103,6 +105,9 @@ def _why_not(graph: Graph, lookup: Lookup, order: ReadOrder) -> Declined | None:
             return declined("unordered_write", f"Nothing orders '{write.name}' against the read of the table.")
         if relation == "after_read" and order.precedes(write.name, gather.name):
             return declined("ids_depend_on_write", f"Its ids depend on '{write.name}', which follows the read.")
+    for opaque in order.opaque:
+        if order.relation(lookup, opaque) == "after_read" and order.precedes(opaque.name, gather.name):
+            return declined("ids_depend_on_write", f"Its ids depend on '{opaque.name}', whose Python code may write.")
     if order.followers(lookup) is None:
         return declined("write_in_other_control_flow")
     return None
@@ -185,7 +190,15 @@ def _resource_gather(graph: Graph, lookup: Lookup, removed: set[str]) -> Node:
 
 def _waits_for(graph: Graph, controls: Iterable[str], removed: set[str]) -> list[str]:
     """Control inputs in which a removed read is replaced by what it waited for."""
-    found: list[str] = []
-    for name in controls:
-        found += _waits_for(graph, graph.nodes[name].controls, removed) if name in removed else [name]
-    return found
+    found: dict[str, None] = {}
+    waiting, seen = list(controls)[::-1], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in removed:
+            waiting += graph.nodes[name].controls[::-1]
+        else:
+            found[name] = None
+    return list(found)

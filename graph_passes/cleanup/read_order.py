@@ -22,7 +22,8 @@ class ReadOrder:
         self._graph = graph
         self._access = accesses(graph)
         self._contexts = contexts(graph)
-        names: set[str] = set()
+        self.opaque = graph.of("EagerPyFunc", "PyFunc", "PyFuncStateless")  # what they do to variables shows nowhere
+        names = {node.name for node in self.opaque}
         for lookup in lookups:
             read = read_of(lookup).name
             names |= {lookup.node.name, read, *self.waiting(read), *(write.name for write in self.writes(lookup))}

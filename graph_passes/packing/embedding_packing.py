@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from graph_passes.analysis.control_flow import Context, contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
-from graph_passes.analysis.reachability import levels
+from graph_passes.analysis.reachability import hidden_successors, levels
 from graph_passes.analysis.tables import Lookup, refreshed, resource_lookups
 from graph_passes.errors import ConfigError
 from graph_passes.ir import DType, Graph
@@ -84,6 +84,9 @@ class EmbeddingPacking(Pass):
         if not lookups:
             return PassResult(graph, report)
         around = Surroundings(levels(graph, {lookup.node.name for lookup in lookups}), contexts(graph))
+        hidden = hidden_successors(graph, around.levels)
+        report.declined += [Declined("after_queue", m.node.name) for m in lookups if m.node.name in hidden]
+        lookups = [lookup for lookup in lookups if lookup.node.name not in hidden]
         groups = form_groups(
             lookups,
             level_of=lambda lookup: around.levels[lookup.node.name],

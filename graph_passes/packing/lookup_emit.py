@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from graph_passes.ir import DType, Graph, Mutation, Node, Shape, TensorRef
+from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
 from graph_passes.packing.lookup_plan import GroupPlan
 from graph_passes.packing.packed_lookup_node import PackedLookupNode
 
@@ -23,13 +23,10 @@ def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
         ]
         port = packed.add_output(join.shape, pieces)
         _substitute(graph, mutation, join.node, TensorRef(name, port), plan.lookups[0].dtype)
-    port_of: dict[tuple[int, Shape], int] = {}
-    for index, shape in plan.separate.items():
-        key = (number_of[index], shape)
-        if key not in port_of:  # else the same rows of the same table are looked up twice
-            port_of[key] = packed.add_output(shape, [(number_of[index], _row_width(graph, plan, index))])
+    for index, shape in plan.separate.items():  # one each, also where rows are the same: AddN works in place on buffers
+        port = packed.add_output(shape, [(number_of[index], _row_width(graph, plan, index))])
         lookup = plan.lookups[index]
-        _substitute(graph, mutation, lookup.node, TensorRef(name, port_of[key]), lookup.dtype)
+        _substitute(graph, mutation, lookup.node, TensorRef(name, port), lookup.dtype)
     _retire_joined(graph, mutation, plan, packed, number_of)
     mutation.add(packed.node(plan.controls, plan.lookups[0].node.device))
     return mutation.apply(), name

@@ -192,6 +192,8 @@ def _join(
         width = None if dims is None else product(dims[axis:])
         if not width:
             return f"The row width of its input '{ref}' is not known."
+        if node.op == "ConcatV2" and not _same_rows(dims or (), shape.dims, axis):
+            return f"The shape of its input '{ref}' does not fit the others."
         if view is not None:
             row = lookups[view.lookup].row_shape(graph).elements()
             if not row or width % row:
@@ -202,6 +204,12 @@ def _join(
         else:
             return f"Its input '{ref}' depends on a lookup of the same pack."
     return Join(node, pieces, shape)
+
+
+def _same_rows(one: tuple[int | None, ...], other: tuple[int | None, ...], axis: int) -> bool:
+    """Whether two shapes can agree before `axis`; stock's own error comes where they do not."""
+    pairs = zip(one[:axis], other[:axis], strict=False)
+    return len(one) == len(other) and all(None in pair or len(set(pair)) == 1 for pair in pairs)
 
 
 def _needs_output(graph: Graph, member: list[View], joins: dict[str, Join]) -> bool:

@@ -14,6 +14,7 @@ REASONS: dict[str, str] = {
     "would_form_cycle": "Keeping the order of reads and writes would close a cycle.",
     "write_in_other_control_flow": "A write that follows the read of the table is in another branch or loop.",
     # embedding_packing
+    "after_queue": "Its ids come out of a queue that another lookup may feed: as one op they would wait for ever.",
     "batch_dims": "The gather has batch dimensions.",
     "dtype_not_supported": "The rows are not float16, bfloat16, float32 or float64.",
     "fed": "The caller feeds the result of the lookup.",

@@ -5,6 +5,7 @@ import ctypes
 import functools
 import logging
 import os
+import signal
 import threading
 import traceback
 from collections.abc import Callable
@@ -80,14 +81,17 @@ class _Bridge:
                 return library.UNCHANGED
             self._lib.picasso_emit(sink, result, len(result))
             return library.CHANGED
-        except BaseException as error:  # an interrupt too: it cannot travel through C++, so it is at least reported
+        except Exception as error:
             self._warn(graph_id, error)
             return library.FAILED
+        except BaseException as error:  # it cannot travel through C++, but what caused it can be repeated afterwards
+            self._warn(graph_id, error)
+            return library.FAILED if (number := _signal_behind(error)) is None else library.SIGNAL + number
         finally:
             self._thread.is_inside = False
 
     def _warn(self, graph_id: str, error: BaseException) -> None:
-        """Logs a failure, but not the one that TensorFlow's second round over the same graph repeats."""
+        """Logs a failure, but not the one that the call for another device type repeats for the same graph."""
         frames = traceback.extract_tb(error.__traceback__)
         place = (frames[-1].filename, frames[-1].lineno) if frames else None
         failure = (graph_id, type(error), place)
@@ -172,6 +176,15 @@ def _bridge_once() -> _Bridge:
     os.register_at_fork(after_in_child=lib.picasso_after_fork)
     atexit.register(lib.picasso_close, _CLOSE_TIMEOUT_MS)
     return bridge
+
+
+def _signal_behind(error: BaseException) -> int | None:
+    """The signal that led to an exception that ends programs, as far as one can tell."""
+    if threading.current_thread() is not threading.main_thread():
+        return None  # Python handles signals on its main thread only
+    if isinstance(error, KeyboardInterrupt):
+        return signal.SIGINT
+    return signal.SIGTERM if isinstance(error, SystemExit) and callable(signal.getsignal(signal.SIGTERM)) else None
 
 
 @functools.cache

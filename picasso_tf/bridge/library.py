@@ -38,7 +38,7 @@ class Request(ctypes.Structure):
     )
 
 
-UNCHANGED, CHANGED, FAILED = 0, 1, 2  # PicassoResult of cc/grappler/bridge.h
+UNCHANGED, CHANGED, FAILED, SIGNAL = 0, 1, 2, 16  # PicassoResult of cc/grappler/bridge.h
 
 # ctypes takes the interpreter lock around such a callback, on any thread.
 Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Request), ctypes.c_void_p)

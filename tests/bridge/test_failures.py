@@ -12,9 +12,7 @@ from tests.bridge.conftest import Plugin
 from tests.bridge.models import lookup_times
 
 
-@pytest.mark.parametrize(
-    "error", [ValueError("no such luck"), KeyboardInterrupt("no such luck"), SystemExit("no such luck")]
-)
+@pytest.mark.parametrize("error", [ValueError("no such luck"), SystemExit("no such luck")])
 def test_an_exception_gives_the_original_graph_and_one_warning(plugin: Plugin, caplog, error: BaseException):
     def fail(request: callback.GraphRequest) -> bytes:
         raise error
@@ -22,7 +20,7 @@ def test_an_exception_gives_the_original_graph_and_one_warning(plugin: Plugin, c
     plugin.answer = fail
     compute, sums = lookup_times(2.0)
     np.testing.assert_array_equal(compute(), sums * 2)
-    assert len(plugin.requests) == 2
+    assert len(plugin.requests) == 1
     (record,) = [record for record in caplog.records if record.name == "picasso_tf"]
     assert record.levelno == logging.WARNING
     assert f"'{plugin.requests[0].id}' runs as it was ({type(error).__name__}: no such luck)" in record.getMessage()
@@ -40,7 +38,7 @@ def test_bytes_that_are_no_graph_give_the_original_graph(plugin: Plugin, answer:
     plugin.answer = lambda request: answer[:20]
     compute, sums = lookup_times(2.0)
     np.testing.assert_array_equal(compute(), sums * 2)
-    assert len(plugin.requests) == 2
+    assert len(plugin.requests) == 1
 
 
 def test_an_answer_of_a_wrong_type_gives_one_warning(plugin: Plugin, caplog):
@@ -56,7 +54,7 @@ def test_a_pass_may_run_tensorflow_itself(plugin: Plugin):
     plugin.answer = lambda request: results.append(inner().numpy())
     compute, sums = lookup_times(2.0)
     np.testing.assert_array_equal(compute(), sums * 2)
-    assert len(plugin.requests) == 2, "the inner function must not come back"
+    assert len(plugin.requests) == 1, "the inner function must not come back"
     np.testing.assert_array_equal(results[0], inner_sums * 3)
 
 

@@ -47,7 +47,7 @@ def test_sixteen_threads_trace_at_once(run_script):
     for worker in workers: worker.start()
     for worker in workers: worker.join()
     assert wrong == [], wrong
-    assert calls == 16 * 5 * 2, calls
+    assert calls == 16 * 5, calls
     assert most_inside > 1, "calls must not wait for each other"
     print("done")
     """,
@@ -101,7 +101,7 @@ def test_a_fork_inside_the_callback(run_script):
     callback.install(optimize)
     tf.config.optimizer.set_experimental_options({"use_plugin_optimizers": True})
     lookup_times(2.0)[0]()
-    assert codes == [0, 0], codes
+    assert codes == [0], codes
     print("done")
     """,
     )

@@ -32,6 +32,7 @@ enum PicassoResult {
   kPicassoUnchanged = 0,
   kPicassoChanged = 1,  // the new graph was handed over with picasso_emit
   kPicassoFailed = 2,   // the caller has already been told why
+  kPicassoSignal = 16,  // plus a signal's number: failed because of that signal, which is to be raised again
 };
 
 // Receives the bytes that a call produces.

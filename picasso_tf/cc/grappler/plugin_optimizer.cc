@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <limits>
 #include <vector>
 
@@ -20,6 +21,10 @@ namespace {
 
 using tensorflow::GraphDef;
 using tensorflow::grappler::GrapplerItem;
+
+// TensorFlow's default, which tf.config does not let a user change. Where a ConfigProto asks for a single round, graphs
+// run as they are.
+constexpr int kRounds = 2;
 
 std::atomic<int64_t> max_graph_bytes{std::numeric_limits<int32_t>::max()};
 
@@ -76,7 +81,9 @@ absl::Status OptimizeWithPython(const GrapplerItem& item, const std::string& dev
   {
     const CallbackSlot::Call call(CallbackSlot::Global());
     if (call.callback() == nullptr) return NothingToDo();
-    if (call.callback()(&request, &sink) != kPicassoChanged) return NothingToDo();
+    const int result = call.callback()(&request, &sink);
+    if (result >= kPicassoSignal) raise(result - kPicassoSignal);  // Python meets it again once it is back in charge
+    if (result != kPicassoChanged) return NothingToDo();
   }
   if (!ParseGraph(sink.bytes, optimized_graph)) {
     LOG_FIRST_N(WARNING, 1) << "picasso-tf leaves graph '" << item.id
@@ -91,6 +98,7 @@ absl::Status OptimizeWithPython(const GrapplerItem& item, const std::string& dev
 
 absl::Status PicassoGraphOptimizer::Optimize(tensorflow::grappler::Cluster* cluster, const GrapplerItem& item,
                                              GraphDef* optimized_graph) {
+  if (++rounds_ < kRounds) return NothingToDo();
   try {
     return OptimizeWithPython(item, device_type_, optimized_graph);
   } catch (const abi::__forced_unwind&) {

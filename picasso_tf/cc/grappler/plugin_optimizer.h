@@ -23,6 +23,10 @@ class PicassoGraphOptimizer : public tensorflow::grappler::CustomGraphOptimizer 
   // Passes read function bodies, so the stub library that other optimizers get would not do.
   bool UsesFunctionLibrary() const override { return true; }
 
+  // TensorFlow makes one optimizer per graph and calls it once in each of its two rounds; the graph is rewritten in the
+  // last. In between, TensorFlow's arithmetic optimizer sorts the inputs of sums by name: a rewrite in the first round
+  // would change names, and with them the order of additions and the last bits of results.
+  //
   // Returns Aborted, which TensorFlow takes for "nothing to do" and passes over in silence, whenever the graph is to
   // run as it is: no callback, no op of interest, no change, or any failure.
   absl::Status Optimize(tensorflow::grappler::Cluster* cluster, const tensorflow::grappler::GrapplerItem& item,
@@ -30,6 +34,7 @@ class PicassoGraphOptimizer : public tensorflow::grappler::CustomGraphOptimizer 
 
  private:
   const std::string device_type_;
+  int rounds_ = 0;
 };
 
 // See picasso_set_max_graph_bytes.
