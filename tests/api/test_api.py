@@ -107,6 +107,9 @@ def test_the_environment_gives_options_and_arguments_win(monkeypatch):
     monkeypatch.setenv("PICASSO_MAX_GROUP_SIZE", "many")
     with pytest.raises(picasso_tf.ConfigError, match="PICASSO_MAX_GROUP_SIZE must be a whole number"):
         picasso_tf.enable()
+    monkeypatch.setenv("PICASSO_MAX_GROUP_SIZE", "²")
+    with pytest.raises(picasso_tf.ConfigError, match="PICASSO_MAX_GROUP_SIZE must be a whole number"):
+        picasso_tf.enable()
 
 
 def test_dumps_hold_every_step_and_are_stable_from_run_to_run(tmp_path):

@@ -1,7 +1,11 @@
 """canonicalize keeps the order of a variable's reads and writes."""
 
-from tests.cleanup.test_canonicalize import check
-from tests.support.lines import assign, canonical, gather, identity, read, scatter, variable
+import pytest
+
+from graph_passes.cleanup.canonicalize import Canonicalize
+from tests.cleanup.test_canonicalize import BASE, check
+from tests.support.lines import assign, canonical, gather, graph, identity, read, scatter, variable
+from tests.support.rewrite import graph_of, run
 
 READ, ROWS = read("read", "t"), gather("rows", "read, ids, axis")
 
@@ -221,4 +225,28 @@ def test_a_write_in_a_later_loop_that_no_entrance_leads_to_is_declined() -> None
         None,
         fetches=["rows", "end"],
         declined={"rows": "write_in_other_control_flow"},
+    )
+
+
+@pytest.mark.timeout(60)
+def test_layers_of_reads_that_wait_for_each_other_take_no_time() -> None:
+    layers = 60
+    lines = []
+    for layer in range(layers):
+        waits = "" if not layer else f", ^read{layer - 1}_0, ^read{layer - 1}_1"
+        lines += [read(f"read{layer}_{side}", "t" + waits) for side in (0, 1)]
+        lines += [gather(f"rows{layer}_{side}", f"read{layer}_{side}, ids, axis") for side in (0, 1)]
+    fetches = [f"rows{layer}_{side}" for layer in range(layers) for side in (0, 1)]
+    result = run(Canonicalize(), graph_of(graph(BASE, *lines, fetches=fetches)))
+    assert len(result.report.rewritten) == 2 * layers
+    assert not result.graph.of("ReadVariableOp")
+
+
+def test_ids_from_python_code_that_follows_the_read_may_follow_a_write() -> None:
+    code = 'code = EagerPyFunc(ids, ^read) {Tin = [int32], Tout = [int32], token = "t", is_async = false} -> <?>'
+    check(
+        [READ, code, gather("rows", "read, code, axis")],
+        None,
+        fetches=["rows"],
+        declined={"rows": "ids_depend_on_write"},
     )

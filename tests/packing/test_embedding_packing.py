@@ -76,13 +76,13 @@ def test_a_table_that_is_looked_up_twice_comes_in_once() -> None:
     )
 
 
-def test_the_same_rows_looked_up_twice_are_one_output() -> None:
+def test_the_same_rows_looked_up_twice_are_one_lookup_with_two_outputs() -> None:
     check(
         [A, lookup("b", "t1, ids"), "x = Neg(a) {T = float32}", "y = Neg(b) {T = float32}"],
         [
-            packed("t1, ids", [Rows("a")], [("<?,4>", [(0, 4)])]),
+            packed("t1, ids", [Rows("a")], [("<?,4>", [(0, 4)]), ("<?,4>", [(0, 4)])]),
             "x = Neg(picasso/embedding_packing/a) {T = float32}",
-            "y = Neg(picasso/embedding_packing/a) {T = float32}",
+            "y = Neg(picasso/embedding_packing/a:1) {T = float32}",
         ],
         fetches=["x", "y"],
     )
