@@ -30,9 +30,6 @@ class Mutation:
         self._control_redirects: dict[str, str | None] = {}
         self._extra_controls: dict[str, list[str]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._added or self._replaced or self._removed or self._redirects or self._extra_controls)
-
     def unique_name(self, wanted: str) -> str:
         """`wanted`, or `wanted_1`, `wanted_2`, ... when it is taken."""
         name, count = wanted, 0
@@ -52,10 +49,6 @@ class Mutation:
         if node.name not in self._graph.nodes:
             raise GraphError(f"There is no node '{node.name}' to replace.")
         self._replaced[node.name] = node
-
-    def current(self, name: str) -> Node:
-        """The node as staged so far, redirections not applied."""
-        return self._replaced.get(name) or self._added.get(name) or self._graph.nodes[name]
 
     def remove(self, name: str) -> None:
         """Removes a node; everything that uses it must be redirected or removed too."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from google.protobuf import text_format
 
-from graph_passes.ir import Graph, diff_graphs, print_graph, verify, verify_rewrite
+from graph_passes.ir import Graph, diff_graphs, print_graph, verify, verify_graph_def, verify_rewrite
 from graph_passes.pipeline.base import Pass, PassReport
 from graph_passes.pipeline.manager import Instrument, PipelineRun
 from graph_passes.pipeline.report import GraphReport
@@ -21,6 +21,7 @@ class Verify(Instrument):
     """Runs the verifier on what comes in and around every pass."""
 
     def begin(self, graph: Graph, pipeline: Sequence[Pass]) -> None:
+        verify_graph_def(graph.to_graph_def())
         verify(graph)
 
     def after(self, step: int, item: Pass, before: Graph, after: Graph, report: PassReport) -> None:

@@ -20,9 +20,8 @@ def lines(graph: Graph) -> list[str]:
     return print_graph(graph).splitlines()[1:]
 
 
-def test_an_empty_mutation_is_false_and_gives_an_equal_graph(graph: Graph) -> None:
+def test_an_empty_mutation_gives_an_equal_graph(graph: Graph) -> None:
     mutation = Mutation(graph)
-    assert not mutation
     assert print_graph(mutation.apply()) == TEXT
 
 
@@ -32,7 +31,6 @@ def test_a_node_is_replaced_by_another_under_its_name(graph: Graph) -> None:
     mutation.redirect(TensorRef("b"), TensorRef("new"))
     mutation.redirect_controls("b", "new")
     mutation.remove("b")
-    assert mutation
     assert lines(mutation.apply()) == ["a = Const()", "new = Abs(a)", "kept = NoOp(^new)", "out = Add(new, a:1, ^new)"]
     assert print_graph(graph) == TEXT
 
@@ -57,8 +55,6 @@ def test_a_replaced_node_takes_part_in_redirections(graph: Graph) -> None:
     mutation = Mutation(graph)
     mutation.replace(Node("b", "Abs", [TensorRef("a")], ["a"]))
     mutation.redirect(TensorRef("a"), TensorRef("a", 1))
-    assert mutation.current("b").op == "Abs"
-    assert mutation.current("a").op == "Const"
     assert lines(mutation.apply())[1] == "b = Abs(a:1, ^a)"
 
 

@@ -26,7 +26,7 @@ class AddNodes(Pass):
             if name not in graph.nodes and context.take_fuel():
                 mutation.add(Node(name, "NoOp"))
                 report.rewritten.append(name)
-        return PassResult(mutation.apply() if mutation else graph, report)
+        return PassResult(mutation.apply() if report.rewritten else graph, report)
 
 
 @dataclass(frozen=True)
