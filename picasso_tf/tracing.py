@@ -13,6 +13,7 @@ from tensorflow.python.grappler import tf_optimizer
 from graph_passes.errors import ConfigError
 from graph_passes.ir import DType, Graph, Shape
 from graph_passes.ir.annotations import placeholders_to_args
+from graph_passes.ir.attrs import shape_from_proto
 from picasso_tf.bridge import callback
 
 
@@ -98,6 +99,5 @@ def _variable_of(handle: Any) -> tuple[Shape, DType]:
     data = getattr(handle, "_handle_data", None)
     if data is None or not data.is_set or not data.shape_and_type:
         return Shape(None), DType("float32")
-    dims = data.shape_and_type[0].shape
-    shape = Shape(None) if dims.unknown_rank else Shape(tuple(d.size if d.size >= 0 else None for d in dims.dim))
-    return shape, DType.from_enum(data.shape_and_type[0].dtype)
+    variable = data.shape_and_type[0]
+    return shape_from_proto(variable.shape), DType.from_enum(variable.dtype)

@@ -1,8 +1,8 @@
 """The v1 loop and the branches of lowered conditionals that a node lives in.
 
 A node inside a branch that is not taken is dead, and deadness spreads to whatever it feeds: nodes of different
-branches must never be merged. TensorFlow lowers `tf.cond` and
-Keras's conditional updates to Switch and Merge before plugins run.
+branches must never be merged. TensorFlow lowers `tf.cond` and Keras's conditional updates to Switch and Merge before
+plugins run.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from functools import cache
 
 import tensorflow as tf
 
-from graph_passes.ir import Graph, parse_ref
+from graph_passes.ir import Graph, node_name
 
 
 @cache
@@ -25,8 +25,6 @@ def task_of(device: str) -> str:
 
 def home_task(graph: Graph) -> str:
     """The process that the graph is started from: where most of its arguments, results and fetches are."""
-    nodes = graph.of("_Arg", "_Retval") or [
-        graph.nodes[parse_ref(name.removeprefix("^")).node] for name in graph.fetches
-    ]
+    nodes = graph.of("_Arg", "_Retval") or [graph.nodes[node_name(name)] for name in graph.fetches]
     tasks = Counter(task_of(node.device) for node in nodes)
     return min(tasks, key=lambda task: (-tasks[task], task)) if tasks else ""

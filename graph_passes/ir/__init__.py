@@ -3,7 +3,7 @@
 from graph_passes.ir.diff import diff_graphs
 from graph_passes.ir.graph import CONTROL, Graph, Use
 from graph_passes.ir.mutation import Mutation
-from graph_passes.ir.node import Node, parse_ref
+from graph_passes.ir.node import Node, node_name, parse_ref
 from graph_passes.ir.parser import parse_graph
 from graph_passes.ir.text import print_graph, print_node
 from graph_passes.ir.types import UNKNOWN_SHAPE, DType, FunctionRef, Shape, TensorRef, product
@@ -21,6 +21,7 @@ __all__ = [
     "TensorRef",
     "Use",
     "diff_graphs",
+    "node_name",
     "parse_graph",
     "parse_ref",
     "print_graph",

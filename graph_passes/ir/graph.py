@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tensorflow.core.framework import function_pb2, graph_pb2, versions_pb2
 
 from graph_passes.errors import GraphError
-from graph_passes.ir.node import Node, parse_ref
+from graph_passes.ir.node import Node, node_name
 from graph_passes.ir.types import DType, Shape, TensorRef
 
 
@@ -77,7 +77,7 @@ class Graph:
         graph = cls(nodes, feeds, fetches, preserve, graph_def.library, graph_def.versions)
         for kind, names in (("fetch", fetches), ("feed", feeds)):
             for name in names:
-                if parse_ref(name.removeprefix("^")).node not in nodes:
+                if node_name(name) not in nodes:
                     raise GraphError(f"The {kind} '{name}' names no node of the graph.")
         return graph
 
@@ -103,7 +103,7 @@ class Graph:
     def kept(self) -> frozenset[str]:
         """Nodes that must stay under their name: feeds, fetches and the preserve set."""
         names = [*self.feeds, *self.fetches, *self.preserve]
-        return frozenset(parse_ref(name.removeprefix("^")).node for name in names)
+        return frozenset(node_name(name) for name in names)
 
     @cached_property
     def kept_for_control(self) -> frozenset[str]:
@@ -114,7 +114,7 @@ class Graph:
         """
         if not self.of("_Arg", "_Retval"):
             return frozenset()
-        names = [parse_ref(name.removeprefix("^")).node for name in (*self.feeds, *self.fetches)]
+        names = [node_name(name) for name in (*self.feeds, *self.fetches)]
         return self.kept.difference(names)
 
     @cached_property
@@ -125,7 +125,7 @@ class Graph:
     @cached_property
     def fed(self) -> frozenset[str]:
         """Nodes whose outputs the caller replaces."""
-        return frozenset(parse_ref(name).node for name in self.feeds)
+        return frozenset(node_name(name) for name in self.feeds)
 
     @cached_property
     def by_op(self) -> dict[str, list[Node]]:

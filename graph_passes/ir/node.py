@@ -131,3 +131,8 @@ def parse_ref(text: str) -> TensorRef:
     """ "name" or "name:port" to a TensorRef."""
     name, colon, port = text.rpartition(":")
     return TensorRef(name, int(port)) if colon and port.isdigit() else TensorRef(text)
+
+
+def node_name(text: str) -> str:
+    """The node that a feed, a fetch or an input names: "name" of "name", "name:port" and "^name"."""
+    return parse_ref(text.removeprefix("^")).node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import runpy
 import sys
@@ -18,7 +19,7 @@ import picasso_tf
 from graph_passes.errors import ConfigError, PassError
 from graph_passes.pipeline.reproducer import replay
 from graph_passes.registry import BY_NAME
-from picasso_tf.config import make_config
+from picasso_tf.config import Config, make_config
 from picasso_tf.report import Report
 from picasso_tf.rewriter import Rewriter
 
@@ -44,13 +45,16 @@ def _define_options(values: flags.FlagValues) -> None:
 
 
 def _options(values: flags.FlagValues) -> dict[str, Any]:
-    names = ("dump_dir", "passes", "reproducer_dir", "max_group_size", "max_rewrites", "verify")
+    names = [field.name for field in dataclasses.fields(Config)]
     return {name: values[name].value for name in names if values[name].value is not None}
 
 
-def _check_script(words: list[str]) -> None:
-    if not Path(words[0]).is_file():
-        raise ConfigError(f"There is no script '{words[0]}'.")
+def _enable(values: flags.FlagValues, script: str | None) -> None:
+    """Switches the plugin on, unless an option is wrong or the script to run does not exist."""
+    config = make_config(None, _options(values))
+    if script is not None and not Path(script).is_file():
+        raise ConfigError(f"There is no script '{script}'.")
+    picasso_tf.enable(config)
 
 
 def _run_script(words: list[str]) -> None:
@@ -78,10 +82,7 @@ class Run:
     def run(self, values: flags.FlagValues, words: list[str]) -> int:
         if not words:
             raise ConfigError("`picasso-tf run` needs a script: picasso-tf run [flags] train.py [args].")
-        config = make_config(None, _options(values))
-        if not values.module:
-            _check_script(words)
-        picasso_tf.enable(config)
+        _enable(values, None if values.module else words[0])
         try:
             _run_module(words) if values.module else _run_script(words)
         finally:
@@ -107,9 +108,7 @@ class Explain:
             raise ConfigError("`picasso-tf explain` needs a script, a SavedModel folder or a GraphDef file.")
         path = Path(words[0])
         if path.suffix == ".py":
-            config = make_config(None, _options(values))
-            _check_script(words)
-            picasso_tf.enable(config)
+            _enable(values, words[0])
             try:
                 _run_script(words)
             finally:
