@@ -9,7 +9,7 @@ KERNEL_TESTS := $(patsubst picasso_tf/cc/kernels/%.cc,build/tests/%,$(wildcard p
 TENSORFLOW = $(shell $(PYTHON) -c "exec(open('picasso_tf/version.py').read()); print(TENSORFLOW_REQUIREMENT)")
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo test test-python test-kernels test-tsan lint fuzz bench bench-peers bazel gpu-harness clean
+.PHONY: help demo test test-python test-kernels test-tsan lint fuzz equivalence bench bench-peers bench-zoo bench-wide bench-xla bazel gpu-harness clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,23 +51,39 @@ lint: $(VENV)/ready  ## formatting, lint rules and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy graph_passes picasso_tf
 
-bench: $(LIBRARY)  ## all benchmarks, FBGEMM where its environment exists; ARGS="--quick" for a short run
-	for name in forward one_table criteo_step pass_time; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
+bench: $(LIBRARY)  ## benchmarks but the long ones, FBGEMM where its environment exists; ARGS="--quick" for a short run
+	for name in forward embedding_step one_table criteo_step first_step pass_time; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
 
 .venv-peers/ready: benchmarks/requirements-peers.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-bench-peers: $(LIBRARY) .venv-peers/ready  ## forward lookups against FBGEMM (5 GB: its torch comes with CUDA)
-	$(BIN)/python -m benchmarks.forward $(ARGS)
+bench-peers: $(LIBRARY) .venv-peers/ready  ## lookups and updates against FBGEMM (5 GB: its torch comes with CUDA)
+	for name in forward embedding_step; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
+
+bench-zoo: $(LIBRARY)  ## train steps of many models: hours; goes on where it was; ARGS="--models dlrm" narrows it
+	$(BIN)/python -m benchmarks.zoo $(ARGS)
+
+bench-wide: $(LIBRARY)  ## a train step of a thousand fields: half an hour, 12 GB of memory
+	$(BIN)/python -m benchmarks.wide_model $(ARGS)
+
+bench-xla: $(LIBRARY)  ## steps that XLA compiles: a quarter of an hour
+	$(BIN)/python -m benchmarks.xla_step $(ARGS)
 
 fuzz: $(LIBRARY)  ## many random models, stock against the plugin; MODELS and SEED choose
 	PICASSO_FUZZ_MODELS=$(or $(MODELS),500) PICASSO_FUZZ_SEED=$(or $(SEED),1000) $(BIN)/python -m pytest tests/fuzz --timeout 0
 
-gpu-harness:  ## build the packed lookup's harness for a GPU; it needs no TensorFlow
+equivalence: $(LIBRARY)  ## every optimizer through every front end, stock against the plugin (about 15 minutes)
+	PICASSO_FULL_MATRIX=1 $(BIN)/python -m pytest tests/equivalence --timeout 0
+
+NVCC = nvcc -x cu -std=c++17 -O3 --expt-relaxed-constexpr --fmad=false -Xcompiler -ffp-contract=off $(NVCC_FLAGS) -cudart static -I.
+
+gpu-harness:  ## build the harnesses of the GPU kernels; they need no TensorFlow
 	mkdir -p build
-	nvcc -x cu -std=c++17 -O3 $(NVCC_FLAGS) -cudart static -I. benchmarks/gpu/packed_lookup_harness.cu picasso_tf/cc/kernels/packed_lookup_gpu.cu.cc -o build/packed_lookup_harness
+	for name in packed_lookup packed_update; do \
+	  $(NVCC) benchmarks/gpu/$${name}_harness.cu picasso_tf/cc/kernels/$${name}_gpu.cu.cc -o build/$${name}_harness || exit 1; \
+	done
 
 BAZEL_FLAGS ?= $(if $(wildcard /usr/share/bazel/rules/java),--config=debian)
 

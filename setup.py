@@ -255,6 +255,7 @@ setup(
     description="A Grappler plugin that makes TensorFlow recommenders fast without touching the model",
     python_requires=">=3.10",
     packages=find_packages(include=["picasso_tf*", "graph_passes*"]),
+    package_data={"graph_passes.analysis": ["known_rules.txt"]},
     ext_modules=[Extension("picasso_tf._picasso", [str(path.relative_to(ROOT)) for path in sources()])],
     cmdclass={"build_ext": BuildLibrary},
     install_requires=[VERSION["TENSORFLOW_REQUIREMENT"], "numpy", "absl-py", "rich"],

@@ -1,11 +1,14 @@
-"""The arm that does nothing but move bytes: what the machine's memory allows, measured in the same rounds."""
+"""Arms that do nothing but move bytes: what the machine's memory allows, measured in the same rounds."""
 
 from __future__ import annotations
 
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from benchmarks import compiled
+from benchmarks.harness import ROOT
 from benchmarks.worker import Arm
 
 _COPIED = 128 << 20
@@ -30,3 +33,28 @@ def build(moved_bytes: int, threads: int = 2) -> Arm:
         check=dict,
         scale=moved_bytes / (2 * _COPIED),
     )
+
+
+def sweep(values: int, threads: int = 2) -> Arm:
+    """Reads, changes and writes back a variable and two moments, each float32 [values]: what dense Adam must move.
+
+    The loop is compiled for this machine, does next to no arithmetic, and each thread has its own part of each array.
+
+    Args:
+        values: floats of the variable: all rows of all tables.
+        threads: that sweep at once.
+    """
+    flags = ["-march=native"]
+    run = compiled.load("stream_sweep", [ROOT / "benchmarks" / "stream_sweep.cc"], flags, []).picasso_stream_sweep
+    run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long]
+    part = values // threads
+    arrays = [[np.ones(part, np.float32) for _ in range(3)] for _ in range(threads)]
+    pool = ThreadPoolExecutor(threads)
+
+    def one(of_thread: list[np.ndarray]) -> None:
+        run(*(array.ctypes.data for array in of_thread), part)
+
+    def check() -> dict[str, float]:
+        return {"moved_bytes": 2 * 3 * 4 * part * threads}
+
+    return Arm(step=lambda: list(pool.map(one, arrays)), check=check)

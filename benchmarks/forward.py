@@ -11,18 +11,16 @@ bench-peers` makes it.
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 from pathlib import Path
 
-from benchmarks.harness import QUICK, ROOT, BenchmarkError, Entry, Pace, Timing, race
-from benchmarks.shapes import SHAPES, Shape
+from benchmarks import command_line
+from benchmarks.harness import BenchmarkError, Entry, Timing, race
+from benchmarks.shapes import Shape
 from benchmarks.table import print_race
 
 OURS = "ours, Keras 3"
 BOUND = "memory bound"
 CALL = "call without lookups"
-PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 
 
 def entries(shape: Shape, peers_python: Path | None) -> list[Entry]:
@@ -70,17 +68,11 @@ def check(timings: dict[str, Timing]) -> None:
 
 def main() -> None:
     """Runs the benchmark."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--shape", choices=[*SHAPES, "all"], default="all", help="what is looked up; default: all")
-    parser.add_argument("--rounds", type=int, help=f"turns of each arm; default: {Pace.rounds}")
-    parser.add_argument("--quick", action="store_true", help="a few rounds only")
-    parser.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, help="interpreter that FBGEMM is in")
+    parser = command_line.parser(__doc__)
+    command_line.add_shape(parser)
     arguments = parser.parse_args()
-    pace = QUICK if arguments.quick else Pace()
-    if arguments.rounds:
-        pace = dataclasses.replace(pace, rounds=arguments.rounds)
-    peers_python = arguments.peers_python if arguments.peers_python.exists() else None
-    for shape in SHAPES.values() if arguments.shape == "all" else [SHAPES[arguments.shape]]:
+    pace, peers_python = command_line.pace(arguments), command_line.peers_python(arguments)
+    for shape in command_line.shapes(arguments):
         timings = race(str(shape), entries(shape, peers_python), pace)
         check(timings)
         bandwidth = shape.forward_bytes / timings[BOUND].median

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 
 import tensorflow as tf
 
+from benchmarks import compiled
 from benchmarks.harness import ROOT, BenchmarkError
 
 _REPEATS = 100
-
-
-def has_compiler() -> bool:
-    """Whether the gate can be compiled here."""
-    return shutil.which("g++") is not None
 
 
 def seconds(graph: bytes) -> tuple[float, bool]:
@@ -38,15 +32,9 @@ def seconds(graph: bytes) -> tuple[float, bool]:
 
 
 def _library() -> ctypes.CDLL:
-    target = ROOT / "build" / "benchmarks" / "gate_time.so"
     sources = [ROOT / "benchmarks" / "gate_time.cc", ROOT / "picasso_tf" / "cc" / "grappler" / "gate.cc"]
-    if not target.exists() or target.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        command = ["g++", "-O3", "-shared", "-fPIC", f"-I{ROOT}", *tf.sysconfig.get_compile_flags(), *map(str, sources)]
-        result = subprocess.run([*command, "-o", str(target), *tf.sysconfig.get_link_flags()], capture_output=True)
-        if result.returncode:
-            raise BenchmarkError(f"The gate could not be compiled: {result.stderr.decode(errors='replace')[-1000:]}")
-    library = ctypes.CDLL(str(target))
+    flags = tf.sysconfig.get_compile_flags(), tf.sysconfig.get_link_flags()
+    library = compiled.load("gate_time", sources, *flags)
     library.picasso_gate_seconds.restype = ctypes.c_double
     library.picasso_gate_seconds.argtypes = [
         ctypes.c_char_p,

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,13 +148,14 @@ class Worker:
             print(json.dumps(request), file=self._process.stdin, flush=True)
 
 
-def race(title: str, entries: Sequence[Entry], pace: Pace = Pace()) -> dict[str, Timing]:
+def race(title: str, entries: Sequence[Entry], pace: Pace = Pace(), announce: bool = False) -> dict[str, Timing]:
     """Runs a race.
 
     Args:
         title: shown while it runs.
         entries: the arms; their names differ.
         pace: how long.
+        announce: whether a line on standard error tells when an arm is built; for arms that take minutes.
 
     Returns:
         The timing of each arm, by name, in the order of `entries`.
@@ -163,8 +165,11 @@ def race(title: str, entries: Sequence[Entry], pace: Pace = Pace()) -> dict[str,
     """
     with contextlib.ExitStack() as stack:
         workers = [stack.enter_context(Worker(entry)) for entry in entries]
+        start = time.perf_counter()
         for worker in workers:
             worker.receive()
+            if announce:
+                print(f"{title}: {worker.name} is built, {time.perf_counter() - start:.0f} s", file=sys.stderr)
         for worker in workers:
             worker.ask({"warm_up": pace.warm_up})
         rounds: dict[str, list[list[float]]] = {worker.name: [] for worker in workers}

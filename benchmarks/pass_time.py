@@ -21,7 +21,7 @@ import numpy as np
 from rich.table import Table
 from tensorflow.core.framework import graph_pb2
 
-from benchmarks import gate, generated_graph
+from benchmarks import compiled, gate, generated_graph
 from benchmarks.harness import BenchmarkError
 from benchmarks.table import print_table
 from graph_passes.ir import Graph
@@ -107,7 +107,7 @@ def main() -> None:
     measured = [measure(generated_graph.train_step(size), REPEATS) for size in (QUICK_SIZES if quick else SIZES)]
     notes = ["total: bytes in to bytes out, all but the shapes."]
     notes.append("exponent: b in time = a nodes^b, fitted over all sizes; 1 is linear growth.")
-    if gate.has_compiler():
+    if compiled.has_compiler():
         notes.append(_gate_sentence())
     else:
         notes.append("The gate is not timed: it takes g++.")

@@ -1,4 +1,4 @@
-"""The two shapes of the forward benchmark, with their tables, ids and the bytes that must move."""
+"""The two shapes of the benchmarks without a model, with their tables, ids and the bytes that must move."""
 
 from __future__ import annotations
 
@@ -36,6 +36,26 @@ class Shape:
     def forward_bytes(self) -> int:
         """Bytes of one forward step: each int32 id and each row is read, and each output value is written, once."""
         return self.fields * self.batch * (4 + 4 * self.width + 4 * self.width)
+
+    @property
+    def values(self) -> int:
+        """Floats of all tables."""
+        return self.fields * self.rows * self.width
+
+    def update_bytes(self, slots: int) -> int:
+        """Bytes of one update of the rows that a batch names, after the forward step.
+
+        The gradient is read, and each row that some id names is read and written once, with its slots.
+
+        Args:
+            slots: values per weight that the optimizer keeps.
+        """
+        rows = sum(len(np.unique(batch)) for field in range(self.fields) for batch in self.ids(field)) // BATCHES
+        return 4 * self.width * (self.fields * self.batch + 2 * rows * (1 + slots))
+
+    def gradient(self) -> np.ndarray:
+        """The gradient that an update is given, float32 [batch, fields * width]; the same in every process."""
+        return np.random.default_rng(2).standard_normal((self.batch, self.fields * self.width), np.float32)
 
     def settings(self) -> dict[str, Any]:
         """Plain values that `Shape(**values)` takes back."""

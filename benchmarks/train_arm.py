@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.batches import endless
+from benchmarks.harness import BenchmarkError
 from benchmarks.worker import Arm
 
 FIRST_STEPS = 5
@@ -18,6 +20,18 @@ def enable(plugin: bool) -> None:
         import picasso_tf
 
         picasso_tf.enable()
+
+
+def optimizer(keras: Any, name: str, rate: float) -> Any:
+    """An optimizer of the front end's present generation; tf_keras's `get` would give one of its older.
+
+    Args:
+        keras: the module, Keras 3 or tf_keras.
+        name: "sgd", "adagrad" or "adam".
+        rate: the learning rate.
+    """
+    names = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
+    return getattr(keras.optimizers, names[name])(rate)
 
 
 def train(model: Any, inputs: Any, labels: Any, rewritten: int) -> Arm:
@@ -35,6 +49,35 @@ def train(model: Any, inputs: Any, labels: Any, rewritten: int) -> Arm:
         _check_rewritten(rewritten)
     iterator = iter(dataset)
     return Arm(step=lambda: model.train_function(iterator), check=lambda: {"losses": history.history["loss"]})
+
+
+def packs() -> list[int]:
+    """How many ops each packed op of the largest rewritten graph does the work of, the largest first.
+
+    Raises:
+        BenchmarkError: a pass failed, so that a graph ran as it came.
+    """
+    import picasso_tf
+
+    graphs = picasso_tf.report().graphs
+    failures = [failure for graph in graphs for failure in graph.failures]
+    if failures:
+        raise BenchmarkError(f"A pass failed: {failures[0]}")
+    return max((sorted((len(p.members) for p in g.packed), reverse=True) for g in graphs), key=sum, default=[])
+
+
+def check_packed(found: Sequence[int], tables: int) -> None:
+    """Makes sure that all lookups went into packed ops, and all updates too.
+
+    Args:
+        found: what `packs` gave.
+        tables: as many lookups there were, and at least as many updates.
+
+    Raises:
+        BenchmarkError: they did not.
+    """
+    if len(found) < 2 or found[0] < tables or sum(found) < 2 * tables:
+        raise BenchmarkError(f"{tables} lookups and their updates should have been packed; packed were {found}.")
 
 
 def _check_rewritten(wanted: int) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from benchmarks.harness import QUICK, BenchmarkError, Entry, Pace, Timing, race
+from benchmarks import command_line
+from benchmarks.harness import BenchmarkError, Entry, Pace, Timing, race
 from benchmarks.table import print_race
 
 TOLERANCE = 1e-5
@@ -21,13 +21,10 @@ def parse(doc: str | None, optimizers: Sequence[str]) -> tuple[argparse.Namespac
         doc: of the benchmark's module; its first line is shown by --help.
         optimizers: to choose from; the first is the default.
     """
-    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    parser = command_line.parser(doc)
     parser.add_argument("--optimizer", choices=optimizers, default=optimizers[0])
-    parser.add_argument("--rounds", type=int, help=f"turns of each arm; default: {Pace.rounds}")
-    parser.add_argument("--quick", action="store_true", help="a few rounds only")
     arguments = parser.parse_args()
-    pace = QUICK if arguments.quick else Pace()
-    return arguments, dataclasses.replace(pace, rounds=arguments.rounds or pace.rounds)
+    return arguments, command_line.pace(arguments)
 
 
 def run(title: str, entries: Sequence[Entry], ours: str, pace: Pace, notes: Sequence[str]) -> None:
@@ -44,17 +41,32 @@ def run(title: str, entries: Sequence[Entry], ours: str, pace: Pace, notes: Sequ
         BenchmarkError: an arm failed, or they did not learn the same.
     """
     timings = race(title, entries, pace)
-    stock = [timing for timing in timings.values() if timing.name.startswith("Keras 3")]
-    for timing in stock:
-        _check_losses(timing, timings[ours])
-    steps = len(timings[ours].check["losses"])
+    stock = [name for name in timings if name.startswith("Keras 3")]
+    steps = check_losses(timings, [(name, ours) for name in stock])
     same = f"Losses of ours and of stock Keras 3 agree to {TOLERANCE:g} in the first {steps} steps."
     print_race(title, timings.values(), timings[ours], [*notes, same])
 
 
-def _check_losses(one: Timing, other: Timing) -> None:
-    for step, (loss, expected) in enumerate(zip(one.check["losses"], other.check["losses"], strict=True)):
-        if not math.isclose(loss, expected, rel_tol=TOLERANCE):
-            raise BenchmarkError(
-                f"In step {step} the loss of '{one.name}' is {loss!r}, and that of '{other.name}' is {expected!r}."
-            )
+def check_losses(timings: Mapping[str, Timing], alike: Sequence[tuple[str, str]]) -> int:
+    """Makes sure that arms learn the same.
+
+    Args:
+        timings: by name; each check has "losses", one per step.
+        alike: names of arms that must agree.
+
+    Returns:
+        How many steps were compared.
+
+    Raises:
+        BenchmarkError: a loss differs.
+    """
+    steps = 0
+    for name, other in alike:
+        pairs = list(zip(timings[name].check["losses"], timings[other].check["losses"], strict=True))
+        for step, (loss, expected) in enumerate(pairs):
+            if not math.isclose(loss, expected, rel_tol=TOLERANCE):
+                raise BenchmarkError(
+                    f"In step {step} the loss of '{name}' is {loss!r}, and that of '{other}' is {expected!r}."
+                )
+        steps = max(steps, len(pairs))
+    return steps

@@ -60,7 +60,7 @@ def measure(arm: Arm, seconds: float, settle: int) -> list[float]:
     return taken
 
 
-class _Session:
+class Session:
     """Answers requests, one after the other."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ def main() -> None:
     """Serves until standard input ends."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever libraries print must not get between the answers
-    session = _Session()
+    session = Session()
     for line in sys.stdin:
         try:
             answer = session.answer(json.loads(line))

@@ -66,6 +66,7 @@ class GraphFigures:
     nodes_before: int
     nodes_after: int
     lookups_packed: int
+    updates_packed: int
     packed_ops: int
     declined: int
     failures: list[str]

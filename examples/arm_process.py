@@ -88,6 +88,7 @@ def _graphs(report: Any) -> list[GraphFigures]:
             graph.nodes_before,
             graph.nodes_after,
             graph.lookups_packed,
+            graph.updates_packed,
             len(graph.packed),
             len(graph.declined),
             [str(failure) for failure in graph.failures],

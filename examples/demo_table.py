@@ -58,7 +58,6 @@ def remarks(chunks: Mapping[str, Chunk], summaries: Mapping[str, Summary], dump_
     )
     yield from _graph_lines(summaries["plugin"].graphs)
     yield f"Dumps and logs: {escape(os.path.abspath(dump_dir))}"
-    yield "Not packed yet: gradients and optimizer updates. This version packs lookups; the rest of the step is stock."
 
 
 def _graph_lines(graphs: list[GraphFigures]) -> Iterator[str]:
@@ -69,7 +68,8 @@ def _graph_lines(graphs: list[GraphFigures]) -> Iterator[str]:
     step = max(graphs, key=lambda graph: graph.nodes_before)
     yield (
         f"Graph: the train step went from {step.nodes_before} to {step.nodes_after} nodes; "
-        f"{step.lookups_packed} lookups packed into {step.packed_ops}, {step.declined} declined."
+        f"{step.lookups_packed} lookups and {step.updates_packed} writes of variables and slots packed into "
+        f"{step.packed_ops} ops, {step.declined} declined."
     )
     for graph in graphs:
         for failure in graph.failures:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from graph_passes.cleanup.canonicalize import Canonicalize
 from graph_passes.cleanup.dead_nodes import DeadNodes
+from graph_passes.cleanup.shared_scalars import SharedScalars
+from graph_passes.compilation.xla_close import XlaClose
+from graph_passes.compilation.xla_open import XlaOpen
 from graph_passes.packing.embedding_packing import EmbeddingPacking
+from graph_passes.packing.update_packing import UpdatePacking
 from graph_passes.pipeline.base import Pass
 
 PASSES: tuple[type[Pass], ...] = (
-    Canonicalize,  # first: the others know lookups in one form only, ResourceGather
-    EmbeddingPacking,  # after it: most lookups that it packs were a read and a gather before
-    DeadNodes,  # last: takes away what the others left unread, such as shape chains and wraps of ids
+    XlaOpen,  # before canonicalize, which reports the calls that stay compiled
+    Canonicalize,  # before packing: the others know lookups in one form only, ResourceGather
+    SharedScalars,  # before packing: updates share a learning rate when it is one tensor
+    UpdatePacking,  # before lookups: what an optimizer gathers from its slots is part of its update
+    EmbeddingPacking,  # after canonicalize: most lookups that it packs were a read and a gather before
+    DeadNodes,  # after the rewrites: takes away what the others left unread, such as shape chains and wraps of ids
+    XlaClose,  # last: gives XLA what no other pass took, without what nobody reads
 )
 
 BY_NAME: dict[str, type[Pass]] = {item.name: item for item in PASSES}

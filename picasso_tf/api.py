@@ -14,7 +14,7 @@ from picasso_tf.bridge import callback
 from picasso_tf.config import Config, make_config
 from picasso_tf.report import Report
 from picasso_tf.rewriter import Rewriter
-from picasso_tf.tracing import function_graph
+from picasso_tf.tracing import function_graph, opened_graphs
 
 _OPTION = "use_plugin_optimizers"
 _LOCK = threading.Lock()
@@ -102,7 +102,11 @@ def explain(function_or_model: Any, *args: Any, config: Config | None = None, **
     """
     graph = function_graph(function_or_model, args, kwargs)
     rewriter = Rewriter(make_config(config, {}))
-    rewriter.run(graph, always_report=True)
+    opened = opened_graphs(rewriter.run(graph, always_report=True).after)
+    if opened:  # the graph around a compiled step is not what was asked about
+        rewriter = Rewriter(make_config(config, {}))
+    for body in opened:
+        rewriter.run(body, always_report=True)
     return rewriter.report()
 
 

@@ -4,10 +4,17 @@
 | --- | --- | --- | --- |
 | `dump_dir` | `PICASSO_DUMP_DIR` | none | write each optimised graph, before and after every pass, below this folder |
 | `passes` | `PICASSO_PASSES` | all | the pipeline in its text form, such as `canonicalize, dead_nodes` |
-| `max_group_size` | `PICASSO_MAX_GROUP_SIZE` | no limit | the most lookups in one packed op, >= 2 |
+| `max_group_size` | `PICASSO_MAX_GROUP_SIZE` | no limit | the most lookups or tables in one packed op, >= 2 |
 | `max_rewrites` | `PICASSO_MAX_REWRITES` | no limit | stop after this many rewrites per graph, to find a bad one |
+| `row_only_updates` | `PICASSO_ROW_ONLY_UPDATES` | false | changes results: see below |
 | `verify` | `PICASSO_VERIFY` | false | run the verifier around every pass |
 | `reproducer_dir` | `PICASSO_REPRODUCER_DIR` | see below | where a failing pass leaves its reproducer |
+
+`row_only_updates` leaves rows alone that no id of the batch names, also under rules that change every row in every step,
+such as Keras 3's Adam, momentum and RMSprop, weight decay and moving averages: their slots then decay only in steps that
+use them, and the variable is not moved by what is left in its slots. A step costs as much as the batch is large, not as
+the table is; what is learned is no longer what TensorFlow would learn. TensorFlow Addons' LazyAdam and DeepRec's Adam do
+the same. Regularizers of a whole table, and tables without ids, are not affected.
 
 Without `reproducer_dir` a reproducer goes to `failures` below `dump_dir`, or to `picasso_tf_failures` in the system's
 temporary folder. The knobs of the build (`PICASSO_CUDA` and others) are listed at the top of setup.py.
@@ -42,6 +49,7 @@ class Config:
     passes: str | None = None
     max_group_size: int | None = None
     max_rewrites: int | None = None
+    row_only_updates: bool = False
     verify: bool = False
     reproducer_dir: str | None = None
 
@@ -57,8 +65,9 @@ class Config:
                 object.__setattr__(self, name, os.fspath(value))
             elif value is not None and not isinstance(value, str):
                 raise ConfigError(f"`{name}` must be a string. Received: `{name}={value!r}`.")
-        if not isinstance(self.verify, bool):
-            raise ConfigError(f"`verify` must be True or False. Received: `verify={self.verify!r}`.")
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"`{name}` must be True or False. Received: `{name}={getattr(self, name)!r}`.")
         self.pipeline()
         for name in ("dump_dir", "reproducer_dir"):
             if getattr(self, name):
@@ -67,9 +76,11 @@ class Config:
     def pipeline(self) -> list[Pass]:
         """The passes to run, in order."""
         pipeline = [kind() for kind in PASSES] if self.passes is None else parse_pipeline(self.passes, BY_NAME)
-        if self.max_group_size is None:
-            return pipeline
-        return [_with_option(item, "max_group_size", self.max_group_size) for item in pipeline]
+        options = {"max_group_size": self.max_group_size, "row_only": self.row_only_updates or None}
+        for key, value in options.items():
+            if value is not None:
+                pipeline = [_with_option(item, key, value) for item in pipeline]
+        return pipeline
 
     def reproducers(self) -> Path:
         """The folder for reproducers."""
@@ -111,7 +122,7 @@ def _from_environment() -> dict[str, Any]:
                 found[field.name] = int(text)
             except ValueError:
                 raise ConfigError(f"{variable} must be a whole number. Received: '{text}'.") from None
-        elif field.name == "verify":
+        elif field.name in _SWITCHES:
             if text.lower() not in _BOOLEANS:
                 raise ConfigError(f"{variable} must be one of {', '.join(_BOOLEANS)}. Received: '{text}'.")
             found[field.name] = _BOOLEANS[text.lower()]
@@ -120,6 +131,7 @@ def _from_environment() -> dict[str, Any]:
     return found
 
 
+_SWITCHES = ("row_only_updates", "verify")
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 

@@ -27,14 +27,14 @@ class Report:
         return json.dumps({"graphs": [graph.to_dict() for graph in self.graphs]}, indent=1)
 
     def details(self) -> str:
-        """Every packed lookup, every declined candidate and its reason, as text."""
+        """Every packed lookup and update, every declined candidate and its reason, as text."""
         return "\n".join(graph.to_text() for graph in self.graphs)
 
     def __str__(self) -> str:
         if not self.graphs:
             return "No graph has been optimised yet."
         table = Table(title="picasso-tf")
-        for heading in ("graph", "nodes before", "nodes after", "lookups packed", "into ops", "declined", "ms"):
+        for heading in ("graph", "nodes before", "nodes after", "lookups packed", "updates packed", "into ops", "declined", "ms"):
             table.add_column(heading, justify="left" if heading == "graph" else "right")
         for graph in self.graphs:
             table.add_row(
@@ -42,6 +42,7 @@ class Report:
                 str(graph.nodes_before),
                 str(graph.nodes_after),
                 str(graph.lookups_packed),
+                str(graph.updates_packed),
                 str(len(graph.packed)),
                 str(len(graph.declined)),
                 f"{graph.seconds * 1e3:.0f}",

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.framework import graph_pb2
+from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
 from tensorflow.python.grappler import tf_optimizer
 
+from graph_passes.analysis.compiled_calls import CALLS
 from graph_passes.errors import ConfigError
-from graph_passes.ir import DType, Graph, Shape
+from graph_passes.ir import UNKNOWN_SHAPE, DType, Graph, Node, Shape, control_outputs, function_nodes
 from graph_passes.ir.annotations import placeholders_to_args
 from graph_passes.ir.attrs import shape_from_proto
 from picasso_tf.bridge import callback
@@ -35,6 +36,33 @@ def function_graph(function_or_model: Any, args: Sequence[Any], kwargs: Mapping[
     graph_def = _inlined(body, fetches + effects)
     handles = {inner.op.name: _variable_of(outer) for outer, inner in body.captures if inner.dtype == tf.resource}
     graph_def = placeholders_to_args(graph_def, handles)
+    annotated = callback.annotate_shapes(graph_def.SerializeToString(), (), tuple(fetches))
+    return Graph.from_graph_def(graph_pb2.GraphDef.FromString(annotated), fetches, preserve=effects)
+
+
+def opened_graphs(graph: Graph) -> list[Graph]:
+    """The graphs that TensorFlow would hand to the plugin next, for the calls that `xla_open` opened in `graph`."""
+    calls = [call for call in graph.of(*CALLS) if call.attr("_picasso_pass")]
+    return [_opened_graph(graph, graph.functions[call.attr("f").name]) for call in calls]
+
+
+def _opened_graph(graph: Graph, function: function_pb2.FunctionDef) -> Graph:
+    nodes, handles, fetches = {}, {}, []
+    for node in function_nodes(function, graph.functions).values():
+        if node.op == "_Retval":
+            fetches.append(str(node.inputs[0]))
+            continue
+        if node.op == "_Arg":
+            shapes, dtypes = node.attr("_handle_shapes"), node.attr("_handle_dtypes")
+            if shapes and dtypes:
+                handles[node.name] = (shapes[0], dtypes[0])
+            shape = (node.attr("_output_shapes") or [UNKNOWN_SHAPE])[0]
+            node = Node(node.name, "Placeholder", attrs={"dtype": node.attr("T"), "shape": shape})
+        nodes[node.name] = node
+    effects = control_outputs(function)
+    inputs = [node.name for node in nodes.values() if node.op == "Placeholder"]
+    graph_def = Graph(nodes, library=graph.library, versions=graph.versions).to_graph_def()
+    graph_def = placeholders_to_args(_simplified(graph_def, [*inputs, *fetches, *effects]), handles)
     annotated = callback.annotate_shapes(graph_def.SerializeToString(), (), tuple(fetches))
     return Graph.from_graph_def(graph_pb2.GraphDef.FromString(annotated), fetches, preserve=effects)
 
@@ -83,9 +111,13 @@ def _as_tensor(value: Any) -> Any:
 
 
 def _inlined(body: tf.Graph, fetches: Sequence[str]) -> graph_pb2.GraphDef:
+    return _simplified(body.as_graph_def(), [tensor.name for tensor in body.inputs] + list(fetches))
+
+
+def _simplified(graph_def: graph_pb2.GraphDef, names: Sequence[str]) -> graph_pb2.GraphDef:
+    """What TensorFlow's own optimizers make of a graph of which `names` must stay."""
     meta_graph = meta_graph_pb2.MetaGraphDef()
-    meta_graph.graph_def.CopyFrom(body.as_graph_def())
-    names = [tensor.name for tensor in body.inputs] + list(fetches)
+    meta_graph.graph_def.CopyFrom(graph_def)
     meta_graph.collection_def["train_op"].node_list.value.extend(names)
     config = config_pb2.ConfigProto()
     options = config.graph_options.rewrite_options

@@ -41,8 +41,7 @@ def _verified(run: Callable[..., PassResult]) -> Callable[..., PassResult]:
         result = run(self, graph, context)
         assert print_graph(graph) == text, f"'{self.name}' changed the graph that it was given."
         verify_graph_def(result.graph.to_graph_def())
-        packed = [name for item in result.report.packed for name in item.members]
-        verify_rewrite(graph, result.graph, may_touch=packed)
+        verify_rewrite(graph, result.graph, may_touch=result.report.touched, may_add=result.report.functions)
         return result
 
     return verified_run

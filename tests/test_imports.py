@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PASS_FOLDERS = ("packing", "interleaving", "caching", "cleanup")
+PASS_FOLDERS = ("packing", "interleaving", "caching", "cleanup", "compilation")
 # Lower ones may be imported by higher ones and by their own; a pass folder's number is one for all.
 LAYERS = {
     "errors": 0,

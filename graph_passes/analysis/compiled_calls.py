@@ -1,33 +1,56 @@
-"""Calls that XLA compiles as a whole."""
+"""Calls that XLA compiles as a whole, and what of embedding tables they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
-from tensorflow.core.framework import function_pb2
+from graph_passes.ir import Graph, Node, function_ops, reachable
 
-from graph_passes.ir import Graph, Node
+MUST_COMPILE = "_XlaMustCompile"
+# On a NoOp of a function's body: XLA compiled the function as a whole before it was opened, and now wants its share.
+OPENED = "_picasso_opened"
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
-_GATHERS = ("ResourceGather", "GatherV2")
+_ROWS = ("ResourceGather", "ResourceGatherNd", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate")
+_HASHES = ("LookupTableFindV2", "LookupTableFind")
+_PASS_THROUGH = ("Identity", "Cast")
+
+
+def compiled_calls(graph: Graph) -> list[Node]:
+    """Calls that XLA compiles, by name."""
+    return [call for op in CALLS for call in graph.of(op) if call.attr(MUST_COMPILE)]
 
 
 def compiled_lookups(graph: Graph) -> list[Node]:
-    """Calls marked `_XlaMustCompile` whose function, or one that it calls, gathers; by name."""
-    calls = [node for node in graph.of("PartitionedCall", "StatefulPartitionedCall") if node.attr("_XlaMustCompile")]
-    functions = {item.signature.name: item for item in graph.library.function} if calls else {}
-    return [call for call in calls if _gathers(functions, call.attr("f").name)]
+    """Calls that XLA compiles and that look up or update rows of tables, directly or through other functions."""
+    return [call for call in compiled_calls(graph) if handles_tables(graph, call.attr("f").name)]
 
 
-def _gathers(functions: Mapping[str, function_pb2.FunctionDef], function: str) -> bool:
-    names, seen = [function], set()
-    while names:
-        name = names.pop()
-        if name in seen or name not in functions:
-            continue
-        seen.add(name)
-        for node in functions[name].node_def:
-            if node.op in _GATHERS:
-                return True
-            names += [value.func.name for value in node.attr.values() if value.HasField("func")]
-            names.append(node.op)
+def handles_tables(graph: Graph, function: str) -> bool:
+    """Whether a function, or one that it calls, looks up or updates rows of tables."""
+    return any(next(table_ops(graph, name), None) for name in reachable(graph.functions, function))
+
+
+def table_ops(graph: Graph, function: str) -> Iterator[Node]:
+    """The nodes of a function that look up or update rows of a variable, or look a key up in a hash table."""
+    nodes = {node.name: node for node in function_ops(graph.functions[function])}
+    for node in nodes.values():
+        if node.op in _ROWS or node.op in _HASHES or (node.op == "GatherV2" and _reads_variable(nodes, node)):
+            yield node
+
+
+def _reads_variable(nodes: dict[str, Node], node: Node) -> bool:
+    """Whether the first input of a node is the value of a variable; inputs are written `node:output:number`."""
+    while node.inputs:
+        source = nodes.get(node.inputs[0].node.split(":")[0])
+        if source is None:
+            return False
+        if source.op not in _PASS_THROUGH:
+            return source.op == "ReadVariableOp"
+        node = source
     return False
+
+
+def opened_marker(graph: Graph) -> Node | None:
+    """The node that says that the graph is the body of a function which XLA compiled as a whole before."""
+    return next((node for node in graph.of("NoOp") if node.attr(OPENED)), None)

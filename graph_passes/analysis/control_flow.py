@@ -46,6 +46,12 @@ def contexts(graph: Graph) -> dict[str, Context]:
     return found
 
 
+def exclusive(one: Context, other: Context) -> bool:
+    """Whether two contexts are in different branches of one conditional, so that at most one of them runs."""
+    sides = {kind: side for kind, side in one if kind != "frame"}
+    return any(kind in sides and sides[kind] != side for kind, side in other)
+
+
 def _around_innermost(context: Context, around_frame: dict[object, Context]) -> Context:
     """What surrounds the innermost frame of `context`: that of a loop in a loop lies in one more frame."""
     around = [around_frame[frame] for kind, frame in context if kind == "frame"]

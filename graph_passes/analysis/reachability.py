@@ -33,6 +33,17 @@ class Reachability:
             if mask:
                 masks[node.name] = mask
 
+    def bits(self, sources: Iterable[str]) -> int:
+        """The set of some sources, as a number to test `reaching` against."""
+        found = 0
+        for source in sources:
+            found |= self._bit[source]
+        return found
+
+    def reaching(self, node: str) -> int:
+        """The set of the sources that reach a node."""
+        return self._mask.get(node, 0)
+
     def reaches(self, source: str, node: str) -> bool:
         """Whether a path leads from `source` to `node`; a node reaches itself."""
         return bool(self._mask.get(node, 0) & self._bit[source])
@@ -79,3 +90,19 @@ def levels(graph: Graph, candidates: Collection[str]) -> dict[str, int]:
             deepest = max(deepest, level.get(name, 0))
         level[node.name] = deepest + (node.name in candidates)
     return level
+
+
+def waits_for(graph: Graph, controls: Iterable[str], removed: set[str]) -> list[str]:
+    """Control inputs in which a removed node is replaced by what it waited for."""
+    found: dict[str, None] = {}
+    waiting, seen = list(controls)[::-1], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in removed:
+            waiting += graph.nodes[name].controls[::-1]
+        else:
+            found[name] = None
+    return list(found)

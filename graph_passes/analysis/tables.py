@@ -28,16 +28,32 @@ class Table(NamedTuple):
 
 def table_of(graph: Graph, handle: TensorRef) -> Table:
     """The variable that a resource handle belongs to."""
+    handle = _source(graph, handle)
     node = graph.producer(handle)
-    while node.op in _PASS_THROUGH and node.name not in graph.fed:
-        handle = node.inputs[handle.port if node.op == "IdentityN" else 0]
-        node = graph.producer(handle)
     if node.op == "VarHandleOp" and node.attr("shared_name", _ANONYMOUS) not in (b"", _ANONYMOUS):
         root = f"variable {node.attr('container', b'')!r} {node.attr('shared_name')!r} {node.device}"
         return Table(root, node.attr("shape", UNKNOWN_SHAPE), True)
     shapes = node.attr("_handle_shapes") or [node.attr("shape", UNKNOWN_SHAPE)]
     traceable = node.op in ("_Arg", "VarHandleOp", "Placeholder", "Const")
     return Table(str(handle), shapes[0] if node.op != "Placeholder" else UNKNOWN_SHAPE, traceable)
+
+
+def _source(graph: Graph, handle: TensorRef) -> TensorRef:
+    """The tensor that a handle comes from, through nodes that pass it on."""
+    node = graph.producer(handle)
+    while node.op in _PASS_THROUGH and node.name not in graph.fed:
+        handle = node.inputs[handle.port if node.op == "IdentityN" else 0]
+        node = graph.producer(handle)
+    return handle
+
+
+def variable_of(graph: Graph, handle: TensorRef) -> tuple[Shape, DType] | None:
+    """Shape and dtype of the variable behind a handle, as its source states them; None when it does not."""
+    node = graph.producer(_source(graph, handle))
+    if node.op == "VarHandleOp":
+        return node.attr("shape", UNKNOWN_SHAPE), node.attr("dtype")
+    shapes, dtypes = node.attr("_handle_shapes"), node.attr("_handle_dtypes")
+    return (shapes[0], dtypes[0]) if shapes and dtypes else None
 
 
 class Access(NamedTuple):

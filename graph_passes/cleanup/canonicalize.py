@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from graph_passes.analysis.compiled_calls import compiled_lookups
+from graph_passes.analysis.reachability import waits_for
 from graph_passes.analysis.tables import Lookup, gather_axis, other_tables, read_lookups, read_of
 from graph_passes.cleanup.read_order import ReadOrder
 from graph_passes.errors import GraphError
@@ -130,12 +130,12 @@ def _rewrite(graph: Graph, lookups: list[Lookup], order: ReadOrder) -> Graph | N
         gathers = gathers_of[read]
         _remove_identities(graph, mutation, read)
         if read not in removed:
-            controls = [*_waits_for(graph, graph.nodes[read].controls, removed), *gathers]
+            controls = [*waits_for(graph, graph.nodes[read].controls, removed), *gathers]
             mutation.replace(Node(read, "NoOp", (), controls, graph.nodes[read].device))
             continue
         for name in order.waiting(read):
             after = [gather for gather in gathers if not order.precedes(name, gather)]
-            edges += [(name, other) for other in after or _waits_for(graph, graph.nodes[read].controls, removed)]
+            edges += [(name, other) for other in after or waits_for(graph, graph.nodes[read].controls, removed)]
         mutation.drop_controls(read)
         mutation.remove(read)
     for name, control in edges:
@@ -181,24 +181,8 @@ def _resource_gather(graph: Graph, lookup: Lookup, removed: set[str]) -> Node:
     while source.name != read.name:
         controls += source.controls
         source = graph.producer(source.inputs[0])
-    controls = _waits_for(graph, [*controls, *read.controls], removed)
+    controls = waits_for(graph, [*controls, *read.controls], removed)
     attrs = {key: value for key, value in gather.attrs().items() if key.startswith("_")}
     attrs |= {"Tindices": gather.attr("Tindices"), "dtype": lookup.dtype, "batch_dims": 0, "validate_indices": True}
     attrs["_picasso_pass"] = Canonicalize.name
     return Node(gather.name, "ResourceGather", [lookup.handle, lookup.ids], controls, gather.device, attrs)
-
-
-def _waits_for(graph: Graph, controls: Iterable[str], removed: set[str]) -> list[str]:
-    """Control inputs in which a removed read is replaced by what it waited for."""
-    found: dict[str, None] = {}
-    waiting, seen = list(controls)[::-1], set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name in removed:
-            waiting += graph.nodes[name].controls[::-1]
-        else:
-            found[name] = None
-    return list(found)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from graph_passes.ir import Graph, Mutation
-from graph_passes.ir.op_defs import can_drop
+from graph_passes.analysis.reachability import waits_for
+from graph_passes.ir import CONTROL, Graph, Mutation, Node
+from graph_passes.ir.op_defs import READ_ONLY, can_drop
 from graph_passes.pipeline.base import Pass, PassContext, PassReport, PassResult
 
 # Sources and sinks that a function or a session refers to from outside the graph.
@@ -18,7 +19,8 @@ class DeadNodes(Pass):
     """Removes what has no effect and no reader, upwards from the last consumer.
 
     Kept are fed, fetched and preserved nodes, function arguments and results, and every op with an effect. Reads of a
-    variable (ReadVariableOp, ResourceGather) go when nothing uses what they read.
+    variable (ReadVariableOp, ResourceGather) go when nothing uses what they read: what only waited for one waits for
+    what it waited for, and a read that must live on under its name, as something to wait for, becomes a NoOp.
 
     Before:
         graph {feeds = [], fetches = [out], preserve = []}
@@ -36,23 +38,54 @@ class DeadNodes(Pass):
 
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report = PassReport(self.name)
-        users = {name: len(graph.uses(name)) for name in graph.nodes}
-        dead: list[str] = []
-        waiting = sorted(name for name, count in users.items() if not count)
-        while waiting:
-            node = graph.nodes[waiting.pop()]
-            if node.op in _ROOTS or node.name in graph.kept or not can_drop(node):
-                continue
-            dead.append(node.name)
-            for names in ([ref.node for ref in node.inputs], node.controls):
-                for name in names:
-                    users[name] -= 1
-                    if not users[name]:
-                        waiting.append(name)
+        dead = _dead(graph)
         if not dead:
             return PassResult(graph, report)
         mutation = Mutation(graph)
-        for name in dead:
+        for name in sorted(dead):
+            node = graph.nodes[name]
+            if name in graph.kept:
+                controls = waits_for(graph, node.controls, dead - graph.kept)
+                mutation.replace(Node(name, "NoOp", (), controls, node.device))
+                continue
+            for use in graph.uses(name):
+                if use.node.name not in dead:
+                    for control in waits_for(graph, node.controls, dead - graph.kept):
+                        mutation.add_control(use.node.name, control)
+            mutation.drop_controls(name)
             mutation.remove(name)
         report.rewritten = sorted(dead)
         return PassResult(mutation.apply(), report)
+
+
+def _dead(graph: Graph) -> set[str]:
+    """Names of nodes that nobody reads and that nobody need wait for."""
+    data = {name: sum(use.index != CONTROL for use in graph.uses(name)) for name in graph.nodes}
+    waited_for = {name: len(graph.uses(name)) - count for name, count in data.items()}
+    dead: set[str] = set()
+    waiting = sorted(name for name, count in data.items() if not count)
+    while waiting:
+        node = graph.nodes[waiting.pop()]
+        if node.name in dead or data[node.name] or not _can_go(graph, node, waited_for[node.name]):
+            continue
+        dead.add(node.name)
+        for ref in node.inputs:
+            data[ref.node] -= 1
+            if not data[ref.node]:
+                waiting.append(ref.node)
+        for name in node.controls:
+            waited_for[name] -= 1
+            waiting.append(name)
+    return dead
+
+
+def _can_go(graph: Graph, node: Node, waited_for: int) -> bool:
+    """Whether a node that nobody reads can be taken away, given how many nodes still wait for it."""
+    if node.op in _ROOTS or node.name in graph.kept_for_data or not can_drop(node):
+        return False
+    if not waited_for and node.name not in graph.kept:
+        return True
+    # Whoever waits for a gather waits for its ids too, and for all that they are computed from.
+    return node.op in READ_ONLY and all(
+        ref.node in graph.fed or not graph.producer(ref).inputs for ref in node.inputs[1:]
+    )

@@ -8,7 +8,8 @@ from graph_passes.ir.text import print_node
 
 
 def diff_graphs(before: Graph, after: Graph) -> str:
-    """Lines that start with `-` (removed), `+` (added); a changed node gives one of each. Empty when nothing changed.
+    """Lines that start with `-` (removed), `+` (added); a changed node gives one of each. A new function
+    gives one line. Empty when nothing changed.
 
     The comparison is by node name and linear in the size of the graphs: the order of nodes does not matter.
     """
@@ -20,6 +21,8 @@ def diff_graphs(before: Graph, after: Graph) -> str:
         old_line, new_line = _line(old), _line(new)
         if old_line != new_line:
             lines += [f"- {old_line}"] * (old is not None) + [f"+ {new_line}"] * (new is not None)
+    for name in sorted(after.functions.keys() - before.functions.keys()):
+        lines.append(f"+ function @{name}")
     return "\n".join(lines) + "\n" if lines else ""
 
 

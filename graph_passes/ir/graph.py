@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ class Graph:
         feeds: tensors that the caller provides; nothing may look through them.
         fetches: tensors that the caller reads.
         preserve: names of nodes that must stay, with their signature.
-        library: functions that nodes may call. Passes leave it alone.
+        library: functions that nodes may call. None is ever changed or removed; a `Mutation` may add some.
         versions: producer and consumer versions of the GraphDef.
     """
 
@@ -90,8 +90,20 @@ class Graph:
         """The same graph with other nodes."""
         return Graph(nodes, self.feeds, self.fetches, self.preserve, self.library, self.versions)
 
+    def with_functions(self, added: Iterable[function_pb2.FunctionDef]) -> Graph:
+        """The same graph with more functions in its library."""
+        library = function_pb2.FunctionDefLibrary()
+        library.CopyFrom(self.library)
+        library.function.extend(added)
+        return Graph(self.nodes, self.feeds, self.fetches, self.preserve, library, self.versions)
+
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @cached_property
+    def functions(self) -> Mapping[str, function_pb2.FunctionDef]:
+        """The functions of the library by name."""
+        return {function.signature.name: function for function in self.library.function}
 
     def producer(self, ref: TensorRef) -> Node:
         return self.nodes[ref.node]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tensorflow.core.framework import function_pb2
+
 from graph_passes.errors import GraphError
 from graph_passes.ir.graph import Graph
 from graph_passes.ir.node import Node
@@ -29,6 +31,7 @@ class Mutation:
         self._redirects: dict[TensorRef, TensorRef] = {}
         self._control_redirects: dict[str, str | None] = {}
         self._extra_controls: dict[str, list[str]] = {}
+        self._functions: dict[str, function_pb2.FunctionDef] = {}
 
     def unique_name(self, wanted: str) -> str:
         """`wanted`, or `wanted_1`, `wanted_2`, ... when it is taken."""
@@ -37,6 +40,21 @@ class Mutation:
             count += 1
             name = f"{wanted}_{count}"
         return name
+
+    def unique_function_name(self, wanted: str) -> str:
+        """`wanted`, or `wanted_1`, `wanted_2`, ... when a function has that name."""
+        name, count = wanted, 0
+        while name in self._graph.functions or name in self._functions:
+            count += 1
+            name = f"{wanted}_{count}"
+        return name
+
+    def add_function(self, function: function_pb2.FunctionDef) -> None:
+        """Adds a function whose name is new to the library; it must not be changed afterwards."""
+        name = function.signature.name
+        if name in self._graph.functions or name in self._functions:
+            raise GraphError(f"A function '{name}' is added, but there is one of that name.")
+        self._functions[name] = function
 
     def add(self, node: Node) -> None:
         """Adds a node whose name is new."""
@@ -100,7 +118,8 @@ class Mutation:
         for name in sorted(affected | self._added.keys() | self._replaced.keys()):
             if name in nodes:
                 _check_inputs(nodes, nodes[name])
-        return self._graph.with_nodes(nodes)
+        edited = self._graph.with_nodes(nodes)
+        return edited.with_functions(self._functions.values()) if self._functions else edited
 
     def _affected(self) -> set[str]:
         """Names of nodes that an edit may reach: found through uses, so that a small edit of a large graph is cheap."""

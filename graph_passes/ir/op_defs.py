@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,8 @@ from graph_passes.ir.types import DType
 # Stateful for TensorFlow (their order against writes matters) but with no effect of their own: they can go when unread.
 READ_ONLY = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp"})
 PACKED_LOOKUP = "Picasso>PackedLookup"
+PACKED_SPARSE_UPDATE = "Picasso>PackedSparseUpdate"
+PACKED_DENSE_UPDATE = "Picasso>PackedDenseUpdate"
 READERS = READ_ONLY | {PACKED_LOOKUP}
 
 
@@ -58,21 +61,38 @@ def output_types(node: Node, library: function_pb2.FunctionDefLibrary) -> list[D
     return None
 
 
+def output_layout(node: Node, functions: Mapping[str, function_pb2.FunctionDef]) -> list[tuple[str, int]] | None:
+    """Name and number of tensors of each output argument, in order; None for an unknown op."""
+    definition = op_def(node.op)
+    if definition is None and node.op in functions:
+        definition = functions[node.op].signature
+    if definition is None:
+        return None
+    layout = []
+    for arg in definition.output_arg:
+        types = _expand(node, [arg])
+        if types is None:
+            return None
+        layout.append((arg.name, len(types)))
+    return layout
+
+
 def _expand(node: Node, args: Any) -> list[DType] | None:
     types: list[DType] = []
     for arg in args:
         if arg.type_list_attr:
             types.extend(node.attr(arg.type_list_attr, []))
             continue
-        dtype = DType.from_enum(arg.type) if arg.type else _attr_or_default(node, arg.type_attr)
-        count = _attr_or_default(node, arg.number_attr) if arg.number_attr else 1
+        dtype = DType.from_enum(arg.type) if arg.type else attr_or_default(node, arg.type_attr)
+        count = attr_or_default(node, arg.number_attr) if arg.number_attr else 1
         if dtype is None or count is None:
             return None
         types.extend([DType(dtype + "_ref") if arg.is_ref and not dtype.endswith("_ref") else dtype] * count)
     return types
 
 
-def _attr_or_default(node: Node, key: str) -> Any:
+def attr_or_default(node: Node, key: str) -> Any:
+    """The value of a type or number attribute, stated by the node or by its OpDef; None when neither does."""
     value = node.attr(key)
     if value is not None:
         return value

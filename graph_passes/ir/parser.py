@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from tensorflow.core.framework import tensor_pb2
+from tensorflow.core.framework import function_pb2, tensor_pb2
 
 from graph_passes.errors import GraphError
+from graph_passes.ir.functions import make_function
 from graph_passes.ir.graph import Graph
 from graph_passes.ir.node import Node, parse_ref
 from graph_passes.ir.types import DType, FunctionRef, Shape
@@ -33,6 +34,7 @@ _NODE = re.compile(
     r"^(?P<name>\S+) = (?P<op>\S+?)\((?P<inputs>[^()]*)\)(?: (?P<attrs>\{.*\}))?"
     r"(?: @ (?P<device>\S+))?(?: -> (?P<shapes>[<>?*0-9, ]+))?$"
 )
+_FUNCTION = re.compile(r"^function @(?P<name>[^\s(]+)\((?P<controls>[^()]*)\)(?: (?P<attrs>\{.*\}))?$")
 _HEADER = re.compile(r"^graph \{feeds = \[(.*?)\], fetches = \[(.*?)\], preserve = \[(.*?)\]\}$")
 
 
@@ -45,13 +47,19 @@ def parse_graph(text: str) -> Graph:
     feeds: list[str] = []
     fetches: list[str] = []
     preserve: list[str] = []
-    nodes: dict[str, Node] = {}
+    graph_nodes: dict[str, Node] = {}
+    nodes = graph_nodes
+    functions: list[tuple[re.Match[str], dict[str, Node]]] = []
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
         if match := _HEADER.match(line):
             feeds, fetches, preserve = ([n.strip() for n in group.split(",") if n.strip()] for group in match.groups())
+            continue
+        if match := _FUNCTION.match(line):
+            nodes = {}
+            functions.append((match, nodes))
             continue
         try:
             node = _parse_node(line)
@@ -60,7 +68,17 @@ def parse_graph(text: str) -> Graph:
         if node.name in nodes:
             raise GraphError(f"Line {number} defines node '{node.name}' a second time.")
         nodes[node.name] = node
-    return Graph(nodes, feeds, fetches, preserve)
+    return Graph(graph_nodes, feeds, fetches, preserve, _library(functions))
+
+
+def _library(functions: list[tuple[re.Match[str], dict[str, Node]]]) -> function_pb2.FunctionDefLibrary:
+    """The library of functions that were read; nodes may call any of them by attribute."""
+    library = function_pb2.FunctionDefLibrary()
+    for match, nodes in functions:
+        attrs = _Attributes(match["attrs"]).parse() if match["attrs"] else {}
+        controls = [text.strip().removeprefix("^") for text in match["controls"].split(",") if text.strip()]
+        library.function.append(make_function(match["name"], nodes.values(), {}, attrs, controls))
+    return library
 
 
 def _parse_node(line: str) -> Node:

@@ -6,6 +6,14 @@ nodes:
     graph {feeds = [x], fetches = [out], preserve = []}
     x = Placeholder() {dtype = int32, shape = <?,1>} -> <?,1>
     out = Cast(x, ^init) {DstT = int64, SrcT = int32} @ /device:CPU:0 -> <?,1>
+
+Functions of the library follow in the order of their names, each as a graph by itself:
+
+    function @double(^write) {_XlaMustCompile = true}
+    x = _Arg() {T = float32, index = 0}
+    write = AssignVariableOp(...) ...
+    y = AddV2(x, x) {T = float32}
+    out_RetVal = _Retval(y) {T = float32, index = 0}
 """
 
 from __future__ import annotations
@@ -19,6 +27,9 @@ import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 from tensorflow.python.framework import tensor_util
 
+from graph_passes.errors import GraphError
+from graph_passes.ir import attrs as attrs_lib
+from graph_passes.ir.functions import control_outputs, function_nodes
 from graph_passes.ir.graph import Graph
 from graph_passes.ir.node import Node
 from graph_passes.ir.types import DType, FunctionRef, Shape
@@ -36,7 +47,22 @@ def print_graph(graph: Graph, full: bool = False) -> str:
             `parse_graph` refuses.
     """
     lines = [_header(graph)] + [print_node(node, full) for node in graph.canonical()]
+    for name in sorted(graph.functions):
+        lines += _function(graph, name, full)
     return "\n".join(lines) + "\n"
+
+
+def _function(graph: Graph, name: str, full: bool) -> list[str]:
+    function = graph.functions[name]
+    try:
+        body = graph.with_nodes(function_nodes(function, graph.functions)).canonical()
+    except GraphError as error:
+        return [f"# function @{name} cannot be shown: {error}"]
+    header = f"function @{name}({', '.join('^' + control for control in control_outputs(function))})"
+    attrs = [f"{key} = {_value(attrs_lib.from_proto(function.attr[key]), full)}" for key in sorted(function.attr)]
+    if attrs:
+        header += " {" + ", ".join(attrs) + "}"
+    return [header] + [print_node(node, full) for node in body]
 
 
 def _header(graph: Graph) -> str:

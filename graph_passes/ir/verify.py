@@ -9,7 +9,7 @@
     I7  stateful nodes are neither dropped nor duplicated, unless the pass says so
     I8  colocation targets that existed still exist
     I9  called functions exist
-    I10 library and versions are untouched, unless the pass says so
+    I10 versions and functions are untouched; functions are added only where the pass says so, and are sound themselves
     I11 devices parse
     I12 no fed tensor is bypassed
 
@@ -25,6 +25,7 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from graph_passes.errors import GraphError, VerifyError
+from graph_passes.ir.functions import control_outputs, function_nodes
 from graph_passes.ir.graph import Graph
 from graph_passes.ir.node import Node
 from graph_passes.ir.op_defs import READERS, input_types, is_stateful, op_def
@@ -110,13 +111,14 @@ def _check_device(graph: Graph, device: str) -> None:
         raise _error("I11", graph, node, f"its device '{device}' does not parse.") from error
 
 
-def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = ()) -> None:
+def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = (), may_add: Collection[str] = ()) -> None:
     """Checks a graph against the one it was made from: all of `verify`, then I6, I7, I8, I10, I12.
 
     Args:
         before: the graph that a pass was given.
         after: the graph that it returned.
         may_touch: names of stateful nodes that the pass declares to have dropped or added.
+        may_add: names of functions that the pass declares to have added.
 
     Raises:
         VerifyError: an invariant is broken.
@@ -133,11 +135,33 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = ())
             raise VerifyError("I6", name, f"its outputs were {old} and are {new}.")
     _check_effects(before, after, may_touch)
     _check_colocation(before, after)
-    if before.library != after.library or before.versions != after.versions:
-        raise VerifyError("I10", "", "the function library or the versions changed.")
+    _check_library(before, after, may_add)
     for name in before.fed:
         if before.uses(name) and not after.uses(name):
             raise VerifyError("I12", name, "it is fed and was read, and nothing reads it any more.")
+
+
+def _check_library(before: Graph, after: Graph, may_add: Collection[str]) -> None:
+    if before.versions != after.versions:
+        raise VerifyError("I10", "", "the versions changed.")
+    if before.library is after.library:
+        return
+    for name in sorted(before.functions):
+        if name not in after.functions or before.functions[name] != after.functions[name]:
+            raise VerifyError("I10", name, "this function was changed or removed.")
+    for name in sorted(after.functions.keys() - before.functions.keys()):
+        if name not in may_add:
+            raise VerifyError("I10", name, "this function was added and the pass does not say so.")
+        try:
+            nodes = function_nodes(after.functions[name], after.functions)
+            verify(Graph(nodes, preserve=control_outputs(after.functions[name]), library=after.library))
+        except (GraphError, VerifyError) as error:
+            raise VerifyError("I10", name, f"this function was added, but it is not sound: {error}") from error
+        for control in control_outputs(after.functions[name]):
+            if control not in nodes:
+                raise VerifyError(
+                    "I10", name, f"this function was added, but its control output '{control}' is missing."
+                )
 
 
 def _check_effects(before: Graph, after: Graph, may_touch: Collection[str]) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
 from graph_passes.packing.lookup_plan import GroupPlan
 from graph_passes.packing.packed_lookup_node import PackedLookupNode
+from graph_passes.rewrite.packed_nodes import packed_name, retire
 
 
 def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
     """The graph in which the planned op replaces its members, and the name of the new node."""
     mutation = Mutation(graph)
-    name = mutation.unique_name(_name([lookup.node.name for lookup in plan.lookups]))
+    name = mutation.unique_name(packed_name("embedding_packing", [lookup.node.name for lookup in plan.lookups]))
     packed = PackedLookupNode(name, plan.lookups[0].dtype)
     number_of = [packed.add_lookup(*pair) for pair in zip(plan.lookups, plan.sources, strict=True)]
     for join in plan.joins:
@@ -32,13 +32,6 @@ def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
     return mutation.apply(), name
 
 
-def _name(members: list[str]) -> str:
-    """`scope/picasso/embedding_packing/member`: the common scope, the pass and the first member."""
-    scope = os.path.commonpath([os.path.dirname(member) for member in members])
-    rest = os.path.relpath(members[0], scope) if scope else members[0]
-    return "/".join(part for part in (scope, "picasso/embedding_packing", rest) if part)
-
-
 def _row_width(graph: Graph, plan: GroupPlan, index: int) -> int:
     """Elements per row of a separate output: the table's row; 0 when the shape is taken from the ids."""
     width = plan.lookups[index].row_shape(graph).elements()
@@ -54,16 +47,7 @@ def _substitute(graph: Graph, mutation: Mutation, node: Node, ref: TensorRef, dt
         mutation.replace(Node(node.name, "Identity", [ref], (), node.device, attrs))
         return
     mutation.redirect(TensorRef(node.name), ref)
-    _retire(graph, mutation, node, ref.node)
-
-
-def _retire(graph: Graph, mutation: Mutation, node: Node, packed: str) -> None:
-    """Takes a node away; what waited for it waits for the packed op. A control output stays, as a NoOp."""
-    if node.name in graph.kept:
-        mutation.replace(Node(node.name, "NoOp", (), [packed], node.device))
-        return
-    mutation.redirect_controls(node.name, packed)
-    mutation.remove(node.name)
+    retire(graph, mutation, node, ref.node)
 
 
 def _retire_joined(
@@ -82,7 +66,7 @@ def _retire_joined(
             for use in view.shape_uses:
                 port = packed.shape_port(number_of[index], view.shape, elements_of[index])
                 shape_ports.setdefault(use.node.name, {})[use.index] = port
-            _retire(graph, mutation, graph.nodes[view.ref.node], packed.name)
+            retire(graph, mutation, graph.nodes[view.ref.node], packed.name)
     for reader, ports in sorted(shape_ports.items()):
         _retire_shape_reader(graph, mutation, graph.nodes[reader], packed.name, ports)
 
@@ -100,7 +84,7 @@ def _retire_shape_reader(graph: Graph, mutation: Mutation, node: Node, packed: s
         inputs = [node.inputs[old] for old in left]
         mutation.replace(Node(node.name, node.op, inputs, node.controls, node.device, attrs))
     else:
-        _retire(graph, mutation, node, packed)
+        retire(graph, mutation, node, packed)
 
 
 def _as_dtype(mutation: Mutation, reader: Node, ref: TensorRef, dtype: DType) -> TensorRef:

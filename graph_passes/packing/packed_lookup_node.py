@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from graph_passes.analysis.tables import Lookup
 from graph_passes.ir import DType, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_LOOKUP
 from graph_passes.rewrite.ids import IdsSource
-
-T = TypeVar("T", bound=Hashable)
-
-
-class _Numbers(dict[T, int]):
-    """Numbers distinct keys in the order of their arrival."""
-
-    def of(self, key: T) -> int:
-        return self.setdefault(key, len(self))
+from graph_passes.rewrite.packed_nodes import Numbers
 
 
 class PackedLookupNode:
@@ -33,16 +25,16 @@ class PackedLookupNode:
     def __init__(self, name: str, dtype: DType):
         self.name = name
         self._dtype = dtype
-        self._tables: _Numbers[str] = _Numbers()
+        self._tables: Numbers[str] = Numbers()
         self._handles: list[TensorRef] = []
-        self._ids: _Numbers[TensorRef] = _Numbers()
+        self._ids: Numbers[TensorRef] = Numbers()
         self._ids_types: list[DType] = []
-        self._dense: _Numbers[TensorRef] = _Numbers()
-        self._lookups: _Numbers[tuple[int, int, int, int, int, bool]] = _Numbers()
+        self._dense: Numbers[TensorRef] = Numbers()
+        self._lookups: Numbers[tuple[int, int, int, int, int, bool]] = Numbers()
         self._lookup_names: list[str] = []
         self._pieces: list[tuple[int, int, int]] = []
         self._outputs: list[Shape] = []
-        self._shape_numbers: _Numbers[Hashable] = _Numbers()
+        self._shape_numbers: Numbers[Hashable] = Numbers()
         self._shapes: list[tuple[int, Shape]] = []
 
     def add_lookup(self, lookup: Lookup, source: IdsSource) -> int:

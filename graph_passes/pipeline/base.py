@@ -20,11 +20,15 @@ class Packed:
         node: name of the packed op.
         members: original names of the ops that it does the work of, in its own order.
         absorbed: original names of the concatenations that it writes straight into.
+        kind: what the members are: "lookup" or "update" (a write of a variable or of one of its slots).
+        rule: for updates, the name of the optimizer's rule, or its program.
     """
 
     node: str
     members: tuple[str, ...]
     absorbed: tuple[str, ...] = ()
+    kind: str = "lookup"
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class PassReport:
         declined: candidates that it left alone.
         rewritten: names of nodes that it changed in another way, such as a read turned into a gather.
         notes: further sentences for a person, as (node, sentence).
+        moved: names of nodes with an effect that went into a function, and of the calls that came in their place.
+        functions: names of functions that it added to the library.
         seconds: how long it took; set by the manager.
         nodes_before: size of the graph it was given; set by the manager.
         nodes_after: size of the graph it returned; set by the manager.
@@ -68,9 +74,16 @@ class PassReport:
     declined: list[Declined] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
     seconds: float = 0.0
     nodes_before: int = 0
     nodes_after: int = 0
+
+    @property
+    def touched(self) -> list[str]:
+        """Names of nodes with an effect that the pass says it took away or added."""
+        return [*self.moved, *(name for item in self.packed for name in (item.node, *item.members))]
 
     def summary(self) -> str:
         """The one line that is logged for a pass."""

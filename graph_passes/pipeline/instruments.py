@@ -26,7 +26,7 @@ class Verify(Instrument):
 
     def after(self, step: int, item: Pass, before: Graph, after: Graph, report: PassReport) -> None:
         if after is not before:
-            verify_rewrite(before, after, may_touch=[name for packed in report.packed for name in packed.members])
+            verify_rewrite(before, after, may_touch=report.touched, may_add=report.functions)
 
 
 class Dump(Instrument):

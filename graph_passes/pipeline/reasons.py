@@ -22,6 +22,18 @@ REASONS: dict[str, str] = {
     "no_kernel": "This build has no packed kernel for the device.",
     "remote_device": "The table lives in another process, where picasso-tf may not be loaded.",
     "single_lookup": "It has no fellow, feeds no concatenation, and its table fits the cache: nothing to gain.",
+    # update_packing
+    "duplicates_apply_in_turn": "It applies each duplicate id in turn, which packed updates do not.",
+    "not_an_update": "It assigns a value that the old one has no part in.",
+    "read_between_updates": "Something reads the variable between two of its updates.",
+    "single_update": "It has no fellow and is a single operation: nothing to gain.",
+    "unknown_shape": "The shape of the variable is not known.",
+    "update_arithmetic": "It is no arithmetic on rows that packed updates know.",
+    # xla_open
+    "not_optimized": "TensorFlow does not optimize the function of this call, so nothing in it could be packed.",
+    "only_compiled": "It holds an op that only XLA can run.",
+    # xla_close
+    "nothing_to_compile": "No part of the opened function is worth a call into XLA.",
     # any pass
     "out_of_fuel": "The limit on rewrites (`max_rewrites`) was reached.",
 }

@@ -58,7 +58,15 @@ class GraphReport:
     @property
     def lookups_packed(self) -> int:
         """Number of original lookups that a packed op now does."""
-        return sum(len(item.members) for item in self.packed)
+        return self._members_of("lookup")
+
+    @property
+    def updates_packed(self) -> int:
+        """Number of original writes of variables and slots that a packed op now does."""
+        return self._members_of("update")
+
+    def _members_of(self, kind: str) -> int:
+        return sum(len(item.members) for item in self.packed if item.kind == kind)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -69,8 +77,9 @@ class GraphReport:
         lines = [f"graph {self.name}: {self.nodes_before} -> {self.nodes_after} nodes in {self.seconds * 1e3:.1f} ms"]
         lines += [f"  {line}" for line in self.passes]
         for item in self.packed:
-            lines.append(f"packed {len(item.members)} lookups into {item.node}")
-            lines += [f"  lookup {member}" for member in item.members]
+            lines.append(f"packed {len(item.members)} {item.kind}s into {item.node}")
+            lines += [f"  rule {item.rule}"] if item.rule else []
+            lines += [f"  {item.kind} {member}" for member in item.members]
             lines += [f"  writes straight into {join}" for join in item.absorbed]
         lines += [f"declined [{item.code}] {item.node}: {item.detail}" for item in self.declined]
         lines += [f"note {node}: {sentence}" for node, sentence in self.notes]

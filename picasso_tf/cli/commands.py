@@ -39,8 +39,11 @@ def _define_options(values: flags.FlagValues) -> None:
         ("reproducer_dir", "Where a failing pass leaves its reproducer."),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
-    flags.DEFINE_integer("max_group_size", None, "The most lookups in one packed op.", flag_values=values)
+    flags.DEFINE_integer("max_group_size", None, "The most lookups or tables in one packed op.", flag_values=values)
     flags.DEFINE_integer("max_rewrites", None, "Stop after this many rewrites per graph.", flag_values=values)
+    flags.DEFINE_bool(
+        "row_only_updates", None, "Changes results: leave rows alone that no id of a batch names.", flag_values=values
+    )
     flags.DEFINE_bool("verify", None, "Run the verifier around every pass.", flag_values=values)
 
 
@@ -92,7 +95,7 @@ class Run:
 
 
 class Explain:
-    """Says for each lookup whether it is packed, or why not: picasso-tf explain [flags] (script.py [args] | SAVED_MODEL | GRAPH.pb).
+    """Says for each lookup and update whether it is packed, or why not: picasso-tf explain [flags] (script.py [args] | SAVED_MODEL | GRAPH.pb).
 
     A script is run to its end with the plugin on. A SavedModel folder or a GraphDef file (.pb, .pbtxt) is only looked at.
     """  # noqa: E501

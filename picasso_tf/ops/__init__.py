@@ -1,5 +1,6 @@
-"""One module per custom op: a thin wrapper and the op's gradient."""
+"""One module per custom op: a thin wrapper and, where the op has one, its gradient."""
 
 from picasso_tf.ops.packed_lookup import packed_lookup
+from picasso_tf.ops.packed_update import UpdateTable, packed_dense_update, packed_sparse_update
 
-__all__ = ["packed_lookup"]
+__all__ = ["UpdateTable", "packed_dense_update", "packed_lookup", "packed_sparse_update"]

@@ -15,6 +15,7 @@ from tensorflow.python.ops import resource_variable_ops
 
 from graph_passes.errors import ConfigError
 from picasso_tf.bridge import library
+from picasso_tf.ops.variables import as_variable
 
 OP = "Picasso>PackedLookup"
 
@@ -96,9 +97,7 @@ def packed_lookup(
 
 
 def _variable(table: Any, i: int) -> tf.Variable:
-    variable = table if isinstance(table, tf.Variable) else getattr(table, "value", None)  # a Keras 3 variable
-    if not isinstance(variable, tf.Variable):
-        raise ConfigError(f"`tables[{i}]` must be a tf.Variable or a Keras variable. Received: {table!r}.")
+    variable = as_variable(table, f"tables[{i}]")
     if variable.shape.rank == 0:
         raise ConfigError(f"`tables[{i}]` must have rows, so a rank of 1 or more. Received: shape {variable.shape}.")
     return variable

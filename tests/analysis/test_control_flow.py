@@ -5,7 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from graph_passes.analysis.control_flow import Context, contexts
+from graph_passes.analysis.control_flow import Context, contexts, exclusive
 from graph_passes.ir import Graph
 from tests.support.rewrite import graph_of
 
@@ -130,3 +130,14 @@ def test_a_node_that_only_waits_for_a_branch_lies_in_it() -> None:
     assert found["third"] == {("branch i", 2)}
     assert "free" not in found
     assert "s" not in found
+
+
+def test_branches_of_one_conditional_exclude_each_other() -> None:
+    yes, no = frozenset({("branch p", 1)}), frozenset({("branch p", 0)})
+    assert exclusive(yes, no)
+    assert exclusive(no | {("branch q", 1)}, yes | {("branch r", 0)})
+    assert not exclusive(yes, yes)
+    assert not exclusive(yes, frozenset())
+    assert not exclusive(yes, frozenset({("branch q", 0)}))
+    assert not exclusive(frozenset({("frame", b"f")}), frozenset({("frame", b"g")}))
+    assert exclusive(yes | {("frame", b"f")}, no | {("frame", b"f")})

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_passes.analysis.reachability import Reachability, levels
+from graph_passes.analysis.reachability import Reachability, levels, waits_for
 from graph_passes.ir import Graph, Node, TensorRef, parse_graph
 from tests.support.rewrite import shuffled
 
@@ -93,3 +93,40 @@ def test_no_source_reaches_nothing_and_a_node_reaches_itself() -> None:
     graph = parse_graph(LOOP)
     assert Reachability(graph, ["a"]).reaches("a", "a")
     assert not Reachability(graph, ["a"]).reaches("a", "x")
+
+
+def test_sets_of_sources_are_tested_at_once() -> None:
+    graph = parse_graph(LOOP)
+    reach = Reachability(graph, ["a", "x", "n"])
+    assert reach.bits([]) == 0
+    assert reach.bits(["a", "x"]) == reach.bits(["a"]) | reach.bits(["x"])
+    assert reach.reaching("n") == reach.bits(["a", "n", "x"])
+    assert reach.reaching("e") & reach.bits(["a", "n"]) == 0
+    assert Reachability(graph, []).reaching("n") == 0
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(dags(), st.data())
+def test_a_set_reaches_what_one_of_it_reaches(graph: Graph, data: st.DataObject) -> None:
+    sources = data.draw(st.lists(st.sampled_from(sorted(graph.nodes)), unique=True))
+    reach = Reachability(graph, sources)
+    for name in graph.nodes:
+        assert bool(reach.reaching(name) & reach.bits(sources)) == any(reach.reaches(one, name) for one in sources)
+
+
+WAITS = """
+w = Const()
+a = NoOp(^w)
+b = NoOp(^a, ^c)
+c = NoOp(^a)
+d = NoOp(^b, ^w)
+"""
+
+
+def test_removed_nodes_are_replaced_by_what_they_waited_for() -> None:
+    graph = parse_graph(WAITS)
+    assert waits_for(graph, ["b", "w"], set()) == ["b", "w"]
+    assert waits_for(graph, ["b", "w"], {"b"}) == ["a", "c", "w"]
+    assert waits_for(graph, ["b"], {"a", "b"}) == ["w", "c"]
+    assert waits_for(graph, ["b"], {"a", "b", "c"}) == ["w"]
+    assert waits_for(graph, ["b"], {"a", "b", "c", "w"}) == []

@@ -80,7 +80,7 @@ def test_disable_before_enable_is_one_sentence_and_a_second_disable_is_nothing(m
         ({"max_group_size": 1}, "`max_group_size` must be an int >= 2. Received: `max_group_size=1`."),
         ({"max_rewrites": -1}, "`max_rewrites` must be an int >= 0."),
         ({"verify": "yes"}, "`verify` must be True or False."),
-        ({"passes": "nonsense"}, "There is no pass 'nonsense'. Known passes: canonicalize,"),
+        ({"passes": "nonsense"}, "There is no pass 'nonsense'. Known passes: xla_open, canonicalize,"),
         ({"passes": "embedding_packing{max_size=3}"}, "Pass 'embedding_packing' cannot be made with"),
         ({"dump_dir": 3}, "`dump_dir` must be a string."),
     ],
@@ -120,16 +120,15 @@ def test_dumps_hold_every_step_and_are_stable_from_run_to_run(tmp_path):
         picasso_tf.disable()
         (folder,) = (path for path in (tmp_path / "process_0").iterdir() if path.is_dir())
     names = sorted(path.name for path in folder.iterdir())
-    assert names == [
-        *["000_before.txt", "001_canonicalize.diff", "001_canonicalize.txt"],
-        *["002_embedding_packing.diff", "002_embedding_packing.txt", "003_dead_nodes.diff", "003_dead_nodes.txt"],
-        *["after.pbtxt", "before.pbtxt", "report.json", "report.txt"],
-    ]
+    step = {name: f"{number:03d}_{name}" for number, name in enumerate(BY_NAME, 1)}
+    changed = [step[name] for name in ("canonicalize", "embedding_packing", "dead_nodes")]
+    written = [f"{name}.{ending}" for name in changed for ending in ("diff", "txt")]
+    assert names == ["000_before.txt", *written, "after.pbtxt", "before.pbtxt", "report.json", "report.txt"]
     assert folder.name == report.graphs[0].name
     after = text_format.Parse((folder / "after.pbtxt").read_text(), graph_pb2.GraphDef())
     assert [node.op for node in after.node].count(PACKED_LOOKUP) == 1
     assert json.loads((folder / "report.json").read_text())["nodes_before"] == report.graphs[0].nodes_before
-    assert "+ " in (folder / "002_embedding_packing.diff").read_text()
+    assert "+ " in (folder / f"{step['embedding_packing']}.diff").read_text()
 
 
 def test_the_report_counts_prints_and_becomes_json():
@@ -177,7 +176,7 @@ def test_explain_takes_a_keras_model_and_leaves_it_as_it_was():
         np.testing.assert_array_equal(before, after)
 
 
-def test_a_step_that_xla_compiles_is_named_in_the_report():
+def test_a_step_that_xla_compiles_is_opened_and_explained_as_what_is_in_it():
     inputs = keras.Input((2,), dtype="int32")
     vectors = [keras.layers.Embedding(9, 4)(inputs[:, i]) for i in range(2)]
     model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Concatenate()(vectors)))
@@ -185,11 +184,16 @@ def test_a_step_that_xla_compiles_is_named_in_the_report():
     x, y = np.ones((8, 2), "int32"), np.ones((8, 1), "float32")
     picasso_tf.enable()
     model.fit(x, y, verbose=0)
-    (graph,) = picasso_tf.report().graphs
-    assert [declined.code for declined in graph.declined] == ["compiled_by_xla"]
-    assert graph.nodes_before == graph.nodes_after
-    explained = picasso_tf.explain(model, x, y).graphs[0]
-    assert [declined.code for declined in explained.declined] == ["compiled_by_xla"]
+    around, step = picasso_tf.report().graphs
+    assert list(around.rewritten) == ["xla_open"]
+    assert step.lookups_packed == 2
+    assert len(step.rewritten["xla_close"]) == 1
+    (explained,) = picasso_tf.explain(model, x, y).graphs
+    assert (explained.lookups_packed, explained.updates_packed) == (step.lookups_packed, step.updates_packed)
+    assert len(explained.rewritten["xla_close"]) == 1
+    closed = picasso_tf.Config(passes="canonicalize, embedding_packing")
+    (left,) = picasso_tf.explain(model, x, y, config=closed).graphs
+    assert [declined.code for declined in left.declined] == ["compiled_by_xla"]
     with pytest.raises(picasso_tf.ConfigError, match=r"no keyword arguments for a model. Received: max_group_sise"):
         picasso_tf.explain(model, x, max_group_sise=2)
 

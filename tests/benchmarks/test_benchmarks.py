@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import criteo_step, forward, gate, generated_graph, one_table, pass_time, train_race
+from benchmarks import compiled, criteo_step, forward, gate, generated_graph, one_table, pass_time, train_race
 from benchmarks.harness import BenchmarkError, Entry, Pace, Timing, race
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.table import print_race
@@ -95,7 +95,7 @@ def test_exponent_of_growth():
     assert pass_time.exponent([10, 100, 1000], [0.1, 10.0, 1000.0]) == pytest.approx(2.0)
 
 
-@pytest.mark.skipif(not gate.has_compiler(), reason="g++ compiles the gate")
+@pytest.mark.skipif(not compiled.has_compiler(), reason="g++ compiles the gate")
 def test_gate_knows_which_graphs_are_of_interest():
     idle, busy = generated_graph.without_lookups(100), generated_graph.train_step(200)
     verify(idle)

@@ -48,3 +48,50 @@ def test_one_unused_output_of_a_used_node_is_no_reason_to_go() -> None:
 
 def test_an_empty_graph_stays_empty() -> None:
     check_rewrite(DeadNodes(), graph(), None)
+
+
+CAST = "c = Cast(wide) {DstT = int32, SrcT = int64, Truncate = false}"
+WIDE = arg("wide", "int64", index=3)
+
+
+def test_what_waits_for_a_read_that_goes_waits_for_what_the_read_waited_for() -> None:
+    check(
+        [assign("w", "t, x"), read("r", "t, ^w"), "n = NoOp(^r)", "both = NoOp(^r, ^w)"],
+        [assign("w", "t, x"), "n = NoOp(^w)", "both = NoOp(^w)"],
+        fetches=["n", "both"],
+    )
+
+
+def test_reads_that_wait_for_each_other_go_together() -> None:
+    check(
+        [assign("w", "t, x"), read("r", "t, ^w"), read("s", "t, ^r"), lookup("u", "t, ids, ^s"), "n = NoOp(^u)"],
+        [assign("w", "t, x"), "n = NoOp(^w)"],
+        fetches=["n"],
+    )
+
+
+def test_a_write_waits_for_no_read_that_nobody_reads() -> None:
+    check([read("r", "t"), assign("w", "t, x, ^r")], [assign("w", "t, x")], fetches=["x"])
+
+
+def test_a_read_that_is_only_a_control_output_becomes_a_no_op() -> None:
+    result = "result = _Retval(x) {T = float32, index = 0}"
+    check(
+        [result, assign("w", "t, x"), read("r", "t, ^w"), "n = NoOp(^r)"],
+        [result, assign("w", "t, x"), "r = NoOp(^w)", "n = NoOp(^r)"],
+        preserve=["r", "n"],
+    )
+
+
+def test_a_preserved_read_that_somebody_may_fetch_stays() -> None:
+    text = graph("p = Placeholder() {dtype = resource}", read("r", "p"), preserve=["r"])
+    check_rewrite(DeadNodes(), text, None)
+
+
+def test_a_lookup_that_something_waits_for_stays_where_its_ids_are_computed() -> None:
+    """Whoever waits for it waits for the ids, and for all that they depend on."""
+    check([WIDE, CAST, lookup("u", "t, c"), "n = NoOp(^u)"], None, fetches=["n"])
+
+
+def test_a_lookup_that_nothing_waits_for_goes_with_its_ids() -> None:
+    check([WIDE, CAST, lookup("u", "t, c")], [WIDE], fetches=["x"])

@@ -136,23 +136,30 @@ def test_verify_looks_at_the_graph_that_comes_in() -> None:
 def test_a_report_of_a_graph_is_text_and_plain_values() -> None:
     report = PassReport("p", nodes_before=9, nodes_after=5)
     report.packed.append(Packed("pack", ("x", "y"), ("join",)))
+    report.packed.append(Packed("step", ("u",), kind="update", rule="SGD"))
     report.declined.append(Declined("single_lookup", "z"))
     report.rewritten.append("w")
     report.notes.append(("n", "It is so."))
     run = PipelineRun(GRAPH, GRAPH, [report], seconds=0.0125)
     graph_report = GraphReport.of("forward-1", run)
-    assert graph_report.lookups_packed == 2
+    assert (graph_report.lookups_packed, graph_report.updates_packed) == (2, 1)
     assert graph_report.to_text().splitlines() == [
         "graph forward-1: 1 -> 1 nodes in 12.5 ms",
-        "  p: 9 -> 5 nodes, 2 packed, 1 rewritten, 1 declined, 0 ms",
+        "  p: 9 -> 5 nodes, 3 packed, 1 rewritten, 1 declined, 0 ms",
         "packed 2 lookups into pack",
         "  lookup x",
         "  lookup y",
         "  writes straight into join",
+        "packed 1 updates into step",
+        "  rule SGD",
+        "  update u",
         f"declined [single_lookup] z: {report.declined[0].detail}",
         "note n: It is so.",
     ]
     values = graph_report.to_dict()
-    assert values["packed"] == ({"node": "pack", "members": ("x", "y"), "absorbed": ("join",)},)
+    assert values["packed"] == (
+        {"node": "pack", "members": ("x", "y"), "absorbed": ("join",), "kind": "lookup", "rule": ""},
+        {"node": "step", "members": ("u",), "absorbed": (), "kind": "update", "rule": "SGD"},
+    )
     assert (values["rewritten"], values["notes"]) == ({"p": ("w",)}, (("n", "It is so."),))
     assert print_graph(run.after).endswith("T = int32, dtype = int32, value = int32[](1)}\n")

@@ -1,4 +1,4 @@
-"""Random raw TensorFlow models with embedding lookups: tables, features, writes in between, conditionals and loops."""
+"""Random raw TensorFlow models: tables, features, writes in between, conditionals, loops, optimizers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import tensorflow as tf
 
+from tests.support.raw_optimizers import RAW
+
 COLUMNS = 6
 MAX_ID = 5  # smallest number of rows: ids of any feature fit any table
-LEARNING_RATE = 0.125
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Model:
     story: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        choose = random.Random(self.seed)
+        choose, choose_apart = random.Random(self.seed), random.Random(self.seed + 2)
         self.dtype = choose.choice(["float32"] * 4 + ["float64", "float16", "bfloat16"])
         self.ids_dtype = choose.choice(["int32", "int64"])
         generator = np.random.default_rng(self.seed)
@@ -58,6 +59,8 @@ class Model:
             rows, row = choose.randint(MAX_ID, 30), choose.choice([(1,), (2,), (3,), (4,), (8,), (), (2, 3)])
             initial = tf.cast(generator.normal(size=(rows, *row)), self.dtype)
             self.tables.append(tf.Variable(initial, name=f"t{number}"))
+        self.rule = choose_apart.choice(sorted(RAW))
+        self.optimizer = RAW[self.rule](self.tables)
         known_batch = choose.random() < 0.15
         self._batches = [
             Batch.of(1000 * self.seed + i * (not known_batch), self.dtype, self.ids_dtype) for i in range(3)
@@ -73,11 +76,12 @@ class Model:
             self._step = tf.function(self._traced, input_signature=specs)
 
     def train(self) -> dict[str, np.ndarray]:
-        """Three steps; every output of every step and every table in the end."""
+        """Three steps; every output of every step, and every table and slot in the end."""
         found = {}
         for number, batch in enumerate(self._batches):
             for name, value in self._step(*batch.tensors()).items():
                 found[f"step {number} {name}"] = value.numpy()
+        found |= {f"slot {i}": slot.numpy() for i, slot in enumerate(self.optimizer.variables)}
         return found | {table.name: table.numpy() for table in self.tables}
 
     def function_and_arguments(self) -> tuple[Callable[..., dict[str, tf.Tensor]], tuple[tf.Tensor, ...]]:
@@ -278,10 +282,7 @@ class _Trace:
         getattr(table, kind)(tf.IndexedSlices(rows, ids))
 
     def _train(self, tape: tf.GradientTape, loss: tf.Tensor) -> None:
-        self.story.append("train")
-        for table, gradient in zip(self.model.tables, tape.gradient(loss, self.model.tables), strict=True):
-            rate = tf.cast(LEARNING_RATE, table.dtype)
-            if isinstance(gradient, tf.IndexedSlices):
-                table.scatter_sub(tf.IndexedSlices(gradient.values * rate, gradient.indices))
-            elif gradient is not None:
-                table.assign_sub(gradient * rate)
+        tables = self.model.tables
+        self.story.append(f"train with {self.model.rule}")
+        gradients = zip(tape.gradient(loss, tables), tables, strict=True)
+        self.model.optimizer.apply_gradients([pair for pair in gradients if pair[0] is not None])

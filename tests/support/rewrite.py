@@ -44,7 +44,7 @@ def check_rewrite(
         assert result.graph is before, "A pass without work must return the graph that it was given."
     else:
         after = graph_of(after_text)
-        verify_rewrite(before, after, may_touch=[n for packed in result.report.packed for n in packed.members])
+        verify_rewrite(before, after, may_touch=result.report.touched, may_add=result.report.functions)
         _assert_same_text(print_graph(after), print_graph(result.graph), "The result is not the expected graph")
     assert {item.node: item.code for item in result.report.declined} == dict(declined or {})
     assert len(result.report.declined) == len(declined or {}), "A candidate is declined twice."

@@ -10,20 +10,6 @@ using tensorflow::PartialTensorShape;
 
 constexpr int64_t kMaxWidth = int64_t{1} << 40;  // sums of widths cannot overflow
 
-absl::Status CheckLength(absl::string_view name, size_t found, size_t wanted,
-                         absl::string_view of) {
-  if (found == wanted) return absl::OkStatus();
-  return Invalid("`", name, "` must have one entry for each ", of, " (", wanted, "), but it has ",
-                 found, ".");
-}
-
-absl::Status CheckIndex(absl::string_view name, size_t at, int64_t found, int64_t begin,
-                        int64_t end) {
-  if (begin <= found && found < end) return absl::OkStatus();
-  return Invalid("`", name, "[", at, "]` must be in [", begin, ", ", end, "), but it is ", found,
-                 ".");
-}
-
 // At most one dimension may be left open.
 absl::Status CheckTemplate(absl::string_view name, size_t at, const PartialTensorShape& shape) {
   int open = 0;
@@ -35,31 +21,13 @@ absl::Status CheckTemplate(absl::string_view name, size_t at, const PartialTenso
 
 absl::Status ReadLookups(const RawAttrs& raw, Attrs* attrs) {
   const size_t n = raw.lookup_names.size();
-  TF_RETURN_IF_ERROR(CheckLength("lookup_table", raw.lookup_table.size(), n, "lookup"));
-  TF_RETURN_IF_ERROR(CheckLength("lookup_ids", raw.lookup_ids.size(), n, "lookup"));
-  TF_RETURN_IF_ERROR(CheckLength("lookup_column", raw.lookup_column.size(), n, "lookup"));
-  TF_RETURN_IF_ERROR(CheckLength("lookup_columns", raw.lookup_columns.size(), n, "lookup"));
-  TF_RETURN_IF_ERROR(CheckLength("lookup_wrap", raw.lookup_wrap.size(), n, "lookup"));
-  TF_RETURN_IF_ERROR(CheckLength("lookup_narrow", raw.lookup_narrow.size(), n, "lookup"));
+  TF_RETURN_IF_ERROR(CheckLength(kOp, "lookup_table", raw.lookup_table.size(), n, "lookup"));
+  std::vector<IdsSpec> ids;
+  TF_RETURN_IF_ERROR(CheckIds(kOp, "lookup", raw.lookup, n, raw.ids_types.size(), &ids));
   for (size_t i = 0; i < n; ++i) {
-    TF_RETURN_IF_ERROR(CheckIndex("lookup_table", i, raw.lookup_table[i], 0, raw.num_tables));
-    TF_RETURN_IF_ERROR(CheckIndex("lookup_ids", i, raw.lookup_ids[i], 0, raw.ids_types.size()));
-    const bool all = raw.lookup_column[i] == -1;
-    if (raw.lookup_column[i] < -1 ||
-        (all ? raw.lookup_columns[i] != 0 : raw.lookup_columns[i] < 1)) {
-      return Invalid(
-          "`lookup_column[", i, "]` and `lookup_columns[", i,
-          "]` must be -1 and 0, or a column and a positive number of columns, but they are ",
-          raw.lookup_column[i], " and ", raw.lookup_columns[i], ".");
-    }
-    if (raw.lookup_wrap[i] < 0) {
-      return Invalid("`lookup_wrap[", i, "]` must not be negative, but it is ", raw.lookup_wrap[i],
-                     ".");
-    }
-    attrs->lookups.push_back({raw.lookup_names[i], static_cast<int>(raw.lookup_table[i]),
-                              static_cast<int>(raw.lookup_ids[i]), raw.lookup_column[i],
-                              raw.lookup_columns[i], raw.lookup_wrap[i],
-                              static_cast<bool>(raw.lookup_narrow[i]), /*read=*/false});
+    TF_RETURN_IF_ERROR(CheckIndex(kOp, "lookup_table", i, raw.lookup_table[i], 0, raw.num_tables));
+    attrs->lookups.push_back(
+        {ids[i], raw.lookup_names[i], static_cast<int>(raw.lookup_table[i]), /*read=*/false});
   }
   return absl::OkStatus();
 }
@@ -91,19 +59,19 @@ absl::Status CheckOutput(size_t at, const OutputSpec& output) {
 
 absl::Status ReadOutputs(const RawAttrs& raw, Attrs* attrs) {
   const size_t n = raw.piece_output.size();
-  TF_RETURN_IF_ERROR(CheckLength("piece_source", raw.piece_source.size(), n, "piece"));
-  TF_RETURN_IF_ERROR(CheckLength("piece_width", raw.piece_width.size(), n, "piece"));
+  TF_RETURN_IF_ERROR(CheckLength(kOp, "piece_source", raw.piece_source.size(), n, "piece"));
+  TF_RETURN_IF_ERROR(CheckLength(kOp, "piece_width", raw.piece_width.size(), n, "piece"));
   TF_RETURN_IF_ERROR(
-      CheckLength("output_shapes", raw.output_shapes.size(), raw.num_outputs, "output"));
+      CheckLength(kOp, "output_shapes", raw.output_shapes.size(), raw.num_outputs, "output"));
   attrs->outputs.resize(raw.num_outputs);
   for (int i = 0; i < raw.num_outputs; ++i) attrs->outputs[i].shape = raw.output_shapes[i];
   for (size_t i = 0; i < n; ++i) {
     // Pieces are grouped by output, in order.
     const int64_t lowest = i == 0 ? 0 : raw.piece_output[i - 1];
-    TF_RETURN_IF_ERROR(CheckIndex("piece_output", i, raw.piece_output[i], lowest, raw.num_outputs));
+    TF_RETURN_IF_ERROR(CheckIndex(kOp, "piece_output", i, raw.piece_output[i], lowest, raw.num_outputs));
     TF_RETURN_IF_ERROR(
-        CheckIndex("piece_source", i, raw.piece_source[i], -raw.num_dense, attrs->lookups.size()));
-    TF_RETURN_IF_ERROR(CheckIndex("piece_width", i, raw.piece_width[i], 0, kMaxWidth));
+        CheckIndex(kOp, "piece_source", i, raw.piece_source[i], -raw.num_dense, attrs->lookups.size()));
+    TF_RETURN_IF_ERROR(CheckIndex(kOp, "piece_width", i, raw.piece_width[i], 0, kMaxWidth));
     OutputSpec& output = attrs->outputs[raw.piece_output[i]];
     output.pieces.push_back({raw.piece_source[i], raw.piece_width[i]});
     output.width += raw.piece_width[i];
@@ -116,12 +84,12 @@ absl::Status ReadOutputs(const RawAttrs& raw, Attrs* attrs) {
 }
 
 absl::Status ReadShapes(const RawAttrs& raw, Attrs* attrs) {
-  TF_RETURN_IF_ERROR(CheckLength("shape_lookup", raw.shape_lookup.size(), raw.num_shapes, "shape"));
+  TF_RETURN_IF_ERROR(CheckLength(kOp, "shape_lookup", raw.shape_lookup.size(), raw.num_shapes, "shape"));
   TF_RETURN_IF_ERROR(
-      CheckLength("shape_templates", raw.shape_templates.size(), raw.num_shapes, "shape"));
+      CheckLength(kOp, "shape_templates", raw.shape_templates.size(), raw.num_shapes, "shape"));
   for (int i = 0; i < raw.num_shapes; ++i) {
     TF_RETURN_IF_ERROR(
-        CheckIndex("shape_lookup", i, raw.shape_lookup[i], 0, attrs->lookups.size()));
+        CheckIndex(kOp, "shape_lookup", i, raw.shape_lookup[i], 0, attrs->lookups.size()));
     TF_RETURN_IF_ERROR(CheckTemplate("shape_templates", i, raw.shape_templates[i]));
     attrs->shapes.push_back({static_cast<int>(raw.shape_lookup[i]), raw.shape_templates[i]});
   }

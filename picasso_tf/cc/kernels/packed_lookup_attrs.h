@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "picasso_tf/cc/kernels/attr_checks.h"
+#include "picasso_tf/cc/kernels/ids_input.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -17,15 +18,10 @@
 namespace picasso {
 namespace packed_lookup {
 
-struct Lookup {
+struct Lookup : IdsSpec {
   std::string name;  // of the node it replaces
-  int table;
-  int ids;
-  int64_t column;   // -1: all of the ids tensor
-  int64_t columns;  // 0 then
-  int64_t wrap;
-  bool narrow;
-  bool read;  // some piece holds it
+  int table = 0;
+  bool read = false;  // some piece holds it
 };
 
 struct PieceSpec {
@@ -66,15 +62,17 @@ struct RawAttrs {
   int num_tables, num_dense, num_outputs, num_shapes;
   tensorflow::DataTypeVector ids_types;
   std::vector<std::string> lookup_names;
-  std::vector<int64_t> lookup_table, lookup_ids, lookup_column, lookup_columns, lookup_wrap;
-  std::vector<bool> lookup_narrow;
+  std::vector<int64_t> lookup_table;
+  RawIds lookup;
   std::vector<int64_t> piece_output, piece_source, piece_width, shape_lookup;
   std::vector<tensorflow::PartialTensorShape> output_shapes, shape_templates;
 };
 
+constexpr char kOp[] = "PackedLookup";
+
 template <typename... Args>
 absl::Status Invalid(const Args&... args) {
-  return absl::InvalidArgumentError(absl::StrCat("PackedLookup: ", args...));
+  return InvalidIn(kOp, args...);
 }
 
 // InvalidArgument where lists differ in length or an index is out of range.
@@ -92,11 +90,7 @@ absl::Status ReadAttrs(const Context& context, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("num_shapes", &raw.num_shapes));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_names", &raw.lookup_names));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_table", &raw.lookup_table));
-  TF_RETURN_IF_ERROR(context.GetAttr("lookup_ids", &raw.lookup_ids));
-  TF_RETURN_IF_ERROR(context.GetAttr("lookup_column", &raw.lookup_column));
-  TF_RETURN_IF_ERROR(context.GetAttr("lookup_columns", &raw.lookup_columns));
-  TF_RETURN_IF_ERROR(context.GetAttr("lookup_wrap", &raw.lookup_wrap));
-  TF_RETURN_IF_ERROR(context.GetAttr("lookup_narrow", &raw.lookup_narrow));
+  TF_RETURN_IF_ERROR(ReadIds(context, "lookup", &raw.lookup));
   TF_RETURN_IF_ERROR(context.GetAttr("piece_output", &raw.piece_output));
   TF_RETURN_IF_ERROR(context.GetAttr("piece_source", &raw.piece_source));
   TF_RETURN_IF_ERROR(context.GetAttr("piece_width", &raw.piece_width));

@@ -1,7 +1,6 @@
 #include "picasso_tf/cc/kernels/packed_lookup_call.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <string>
 
@@ -19,22 +18,10 @@ using tensorflow::MultiplyWithoutOverflow;
 using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using tensorflow::Var;
 
 namespace {
 
 char* Data(const Tensor& tensor) { return static_cast<char*>(tensor.data()); }
-
-// "[3,0]": where element `at` of a tensor stands; nothing for a scalar.
-std::string Position(const TensorShape& shape, int64_t at) {
-  if (shape.dims() == 0) return "";
-  std::string text;
-  for (int d = shape.dims() - 1; d >= 0; --d) {
-    text = absl::StrCat(at % shape.dim_size(d), text.empty() ? "" : ",", text);
-    at /= shape.dim_size(d);
-  }
-  return absl::StrCat("[", text, "]");
-}
 
 // `wanted` with its unknown dimension computed from the number of elements,
 // which is negative where it overflowed.
@@ -61,21 +48,8 @@ int64_t Rows(const Piece& piece) { return piece.num_ids / piece.ids_per_row; }
 
 }  // namespace
 
-SharedLocks::~SharedLocks() {
-  for (Var* var : vars_) var->mu()->unlock_shared();
-}
-
-void SharedLocks::Take(const Vars& vars) {
-  vars_.reserve(vars.size());
-  for (const auto& var : vars) vars_.push_back(var.get());
-  std::sort(vars_.begin(), vars_.end(),
-            [](Var* a, Var* b) { return std::less<>()(a->mu(), b->mu()); });
-  vars_.erase(std::unique(vars_.begin(), vars_.end()), vars_.end());
-  for (Var* var : vars_) var->mu()->lock_shared();
-}
-
 absl::Status Call::Prepare() {
-  TF_RETURN_IF_ERROR(FindVars());
+  TF_RETURN_IF_ERROR(FindVars(context_, attrs_.num_tables, &vars_));
   locks_.Take(vars_);
   TF_RETURN_IF_ERROR(CheckTables());
   lookups_.reserve(attrs_.lookups.size());
@@ -87,15 +61,6 @@ absl::Status Call::Prepare() {
   matrices_.reserve(attrs_.outputs.size());
   for (size_t i = 0; i < attrs_.outputs.size(); ++i) TF_RETURN_IF_ERROR(AddOutput(i));
   return SetShapes();
-}
-
-absl::Status Call::FindVars() {
-  vars_.resize(attrs_.num_tables);
-  for (int i = 0; i < attrs_.num_tables; ++i) {
-    TF_RETURN_IF_ERROR(
-        tensorflow::LookupResource(context_, tensorflow::HandleFromInput(context_, i), &vars_[i]));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Call::CheckTables() const {
@@ -124,26 +89,8 @@ absl::Status Call::BindLookup(const Lookup& lookup) {
                    ids.shape().DebugString(), " and a table of shape ", table.shape().DebugString(),
                    ".");
   }
-  piece.ids = ids.data();
-  piece.num_ids = ids.NumElements();
-  piece.wrap = lookup.wrap;
-  if (ids.dtype() == tensorflow::DT_INT32) {
-    piece.id_kind = IdKind::kInt32;
-  } else {
-    piece.id_kind = lookup.narrow ? IdKind::kInt64AsInt32 : IdKind::kInt64;
-  }
-  if (lookup.column >= 0) {
-    if (ids.dims() != 2 || lookup.columns > ids.dim_size(1) - lookup.column) {
-      return Invalid("lookup '", lookup.name, "' reads columns ", lookup.column, " to ",
-                     lookup.column + lookup.columns - 1,
-                     " of a matrix of ids, but its ids have shape ", ids.shape().DebugString(),
-                     ".");
-    }
-    piece.num_ids = ids.dim_size(0) * lookup.columns;
-    piece.ids_columns = lookup.columns;
-    piece.ids_pitch = ids.dim_size(1);
-    piece.ids_first = lookup.column;
-  }
+  TF_RETURN_IF_ERROR(
+      BindIds(kOp, absl::StrCat("lookup '", lookup.name, "'"), lookup, ids, &piece));
   lookups_.push_back(piece);
   return absl::OkStatus();
 }
@@ -242,16 +189,8 @@ absl::Status Call::SetShapes() {
   return absl::OkStatus();
 }
 
-TensorShape Call::IdsShape(const Lookup& lookup) const {
-  TensorShape shape = Ids(lookup).shape();
-  if (lookup.column < 0) return shape;
-  shape.set_dim(1, lookup.columns);
-  if (lookup.columns == 1) shape.RemoveDim(1);
-  return shape;
-}
-
 absl::Status Call::NaturalShape(const Lookup& lookup, TensorShape* shape) const {
-  *shape = IdsShape(lookup);
+  *shape = IdsShape(lookup, Ids(lookup));
   const TensorShape& table = Table(lookup).shape();
   for (int d = 1; d < table.dims(); ++d) {
     TF_RETURN_IF_ERROR(shape->AddDimWithStatus(table.dim_size(d)));
@@ -264,10 +203,10 @@ absl::Status Call::BadIdError() const {
     const Lookup& lookup = attrs_.lookups[i];
     const int64_t at = lookup.read ? FirstBadId(lookups_[i]) : -1;
     if (at < 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "indices", Position(IdsShape(lookup), at), " = ", IdAt(lookups_[i], at), " is not in [0, ",
-        lookups_[i].table_rows, ") (lookup '", lookup.name, "', table '",
-        tensorflow::HandleFromInput(context_, lookup.table).name(), "')"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(BadId(lookup, Ids(lookup), lookups_[i], at), " (lookup '", lookup.name,
+                     "', table '", tensorflow::HandleFromInput(context_, lookup.table).name(),
+                     "')"));
   }
   return absl::InternalError("PackedLookup: an id changed while it was being read.");
 }

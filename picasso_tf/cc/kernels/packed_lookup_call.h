@@ -6,36 +6,13 @@
 
 #include <cstdint>
 
-#include "absl/container/inlined_vector.h"
 #include "picasso_tf/cc/kernels/packed_lookup.h"
 #include "picasso_tf/cc/kernels/packed_lookup_attrs.h"
+#include "picasso_tf/cc/kernels/variables.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/resource_var.h"
 
 namespace picasso {
 namespace packed_lookup {
-
-// Beyond this many entries a call makes one allocation for each list.
-template <typename T>
-using List = absl::InlinedVector<T, 64>;
-
-using Vars = List<tensorflow::core::RefCountPtr<tensorflow::Var>>;
-
-// Shared locks on distinct variables, taken in address order as everywhere in
-// TensorFlow. The locks, not references to the tensors, keep writers away: a
-// second reference would make the next update copy the whole table.
-class SharedLocks {
- public:
-  SharedLocks() = default;
-  ~SharedLocks();
-  SharedLocks(const SharedLocks&) = delete;
-  SharedLocks& operator=(const SharedLocks&) = delete;
-
-  void Take(const Vars& vars);
-
- private:
-  List<tensorflow::Var*> vars_;
-};
 
 class Call {
  public:
@@ -64,20 +41,18 @@ class Call {
     return context_->input(attrs_.num_tables + attrs_.num_ids + dense);
   }
 
-  absl::Status FindVars();
   absl::Status CheckTables() const;
   absl::Status BindLookup(const Lookup& lookup);
   absl::Status AddPiece(const OutputSpec& output, int64_t at);
   absl::Status AddOutput(int index);
   absl::Status SetShapes();
 
-  tensorflow::TensorShape IdsShape(const Lookup& lookup) const;
   absl::Status NaturalShape(const Lookup& lookup, tensorflow::TensorShape* shape) const;
 
   tensorflow::OpKernelContext* const context_;
   const Attrs& attrs_;
   Vars vars_;
-  SharedLocks locks_;      // released before the variables are
+  Locks locks_{Access::kRead};  // released before the variables are
   List<Piece> lookups_;    // one for each lookup, not yet placed in an output
   List<Piece> pieces_;     // of all outputs, in order
   List<Matrix> matrices_;  // one for each output

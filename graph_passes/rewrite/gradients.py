@@ -1,0 +1,166 @@
+"""Where gradient rows are read: through reshapes and slices, straight from the gradient of a concatenation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from graph_passes.analysis.constants import constant, scalar
+from graph_passes.ir import Graph, Node, Shape, TensorRef, product
+from graph_passes.rewrite.ids import RESHAPES
+
+_CONCAT_AXIS_INPUT = 0
+
+
+class GradientSource(NamedTuple):
+    """A tensor and which of its columns to read.
+
+    Attributes:
+        ref: the tensor, seen as a matrix with `pitch` columns.
+        first: the first column.
+        span: how many columns; 0: the whole tensor, its elements in order.
+        pitch: columns of the matrix; 0 when `span` is.
+    """
+
+    ref: TensorRef
+    first: int = 0
+    span: int = 0
+    pitch: int = 0
+
+
+class _Cut(NamedTuple):
+    """What a slicing node does: `span` of `pitch` columns of `ref`, from `first` on."""
+
+    ref: TensorRef
+    first: int
+    span: int
+    pitch: int
+
+
+def trace_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource:
+    """Follows gradient rows upstream as long as they can be read in place.
+
+    Args:
+        graph: the graph.
+        ref: the gradient rows, `row` elements for each id.
+        row: width of a row of the table.
+    """
+    source = GradientSource(ref)
+    while True:
+        node = graph.producer(source.ref)
+        if node.name in graph.fed or node.controls:
+            return source
+        if node.op in RESHAPES or node.op == "Identity":
+            source = source._replace(ref=node.inputs[0])
+            continue
+        cut = _cut(graph, node, source.ref.port)
+        if cut is None or cut.span % row or not cut.span:
+            return source
+        if not source.span:
+            source = GradientSource(*cut)
+        elif source.pitch == cut.span:
+            source = GradientSource(cut.ref, cut.first + source.first, source.span, cut.pitch)
+        else:
+            return source
+
+
+def _cut(graph: Graph, node: Node, port: int) -> _Cut | None:
+    if node.op == "Slice":
+        return _slice(graph, node)
+    if node.op in ("Split", "SplitV"):
+        return _split(graph, node, port)
+    if node.op == "Unpack":
+        return _unpack(graph, node, port)
+    return None
+
+
+def _columns(shape: Shape, axis: int, ref: TensorRef, first: int, size: int) -> _Cut | None:
+    """`size` entries from `first` on along `axis` of a tensor, all of its other axes."""
+    if shape.dims is None or not 0 < axis < len(shape.dims):
+        return None
+    pitch, inner = product(shape.dims[axis:]), product(shape.dims[axis + 1 :])
+    if pitch is None or inner != 1:  # TODO
+        return None
+    return _Cut(ref, first * inner, size * inner, pitch)
+
+
+def _slice(graph: Graph, node: Node) -> _Cut | None:
+    """A Slice along one axis; where it begins is a constant, or an offset that is computed for a concatenation."""
+    shape, result = graph.shape(node.inputs[0]), node.output_shape()
+    begin, size = constant(graph, node.inputs[1]), constant(graph, node.inputs[2])
+    if shape.dims is None:
+        return None
+    if begin is None:
+        return _slice_of_concat(graph, node, shape)
+    axes = [i for i, first in enumerate(begin) if first or _is_cut(shape, result, size, i)]
+    if len(axes) != 1:
+        return None
+    axis = axes[0]
+    count = int(size[axis]) if size is not None else (result.dims or (None,) * len(shape.dims))[axis]
+    extent = shape.dims[axis]
+    if count is None or extent is None:
+        return None
+    return _columns(shape, axis, node.inputs[0], int(begin[axis]), extent - int(begin[axis]) if count < 0 else count)
+
+
+def _is_cut(shape: Shape, result: Shape, size: np.ndarray | None, axis: int) -> bool:
+    """Whether a Slice that begins at 0 may take less than all of an axis."""
+    extent = shape.dims[axis] if shape.dims else None
+    if size is not None:
+        return size[axis] not in (-1, extent)
+    kept = result.dims[axis] if result.dims else None
+    return axis > 0 and (extent is None or kept is None or kept != extent)
+
+
+def _slice_of_concat(graph: Graph, node: Node, shape: Shape) -> _Cut | None:
+    """The gradient of a ConcatV2 with an unknown batch: Slice(x, ConcatOffset(axis, shapes)[i], shapes[i])."""
+    offsets = graph.producer(node.inputs[1])
+    if offsets.op != "ConcatOffset" or offsets.name in graph.fed or shape.dims is None:
+        return None
+    axis = scalar(graph, offsets.inputs[_CONCAT_AXIS_INPUT])
+    if axis is None or node.inputs[2] != offsets.inputs[1 + node.inputs[1].port]:
+        return None
+    axis = int(axis) % len(shape.dims)
+    sizes = [_extent(graph, ref, axis) for ref in offsets.inputs[1 : 2 + node.inputs[1].port]]
+    if any(size is None for size in sizes):
+        return None
+    *before, own = [size for size in sizes if size is not None]
+    return _columns(shape, axis, node.inputs[0], sum(before), own)
+
+
+def _extent(graph: Graph, shape_ref: TensorRef, axis: int) -> int | None:
+    """The size along `axis` that a tensor holding a shape states."""
+    value = constant(graph, shape_ref)
+    if value is not None:
+        return int(value[axis])
+    node = graph.producer(shape_ref)
+    if node.op not in ("Shape", "ShapeN") or node.name in graph.fed:
+        return None
+    dims = graph.shape(node.inputs[shape_ref.port]).dims
+    return None if dims is None or axis >= len(dims) else dims[axis]
+
+
+def _split(graph: Graph, node: Node, port: int) -> _Cut | None:
+    value, axis_ref = (node.inputs[1], node.inputs[0]) if node.op == "Split" else (node.inputs[0], node.inputs[2])
+    shape, axis = graph.shape(value), scalar(graph, axis_ref)
+    if axis is None or shape.dims is None:
+        return None
+    axis = int(axis) % len(shape.dims)
+    if node.op == "SplitV":
+        sizes = constant(graph, node.inputs[1])
+        if sizes is None or (sizes < 0).any():
+            return None
+        return _columns(shape, axis, value, int(sizes[:port].sum()), int(sizes[port]))
+    extent = shape.dims[axis]
+    if extent is None:
+        return None
+    part = extent // node.attr("num_split")
+    return _columns(shape, axis, value, port * part, part)
+
+
+def _unpack(graph: Graph, node: Node, port: int) -> _Cut | None:
+    shape = graph.shape(node.inputs[0])
+    if shape.dims is None:
+        return None
+    return _columns(shape, node.attr("axis", 0) % len(shape.dims), node.inputs[0], port, 1)

@@ -1,0 +1,290 @@
+"""Reads an optimizer's update from the graph: from a write of a variable back to gradient rows, states and scalars.
+
+Nothing here looks at names of nodes. A tensor is followed upstream as long as it is arithmetic that works element by
+element on rows of one table; what it ends in are the leaves of the update's expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from graph_passes.analysis.constants import scalar
+from graph_passes.analysis.tables import table_of
+from graph_passes.analysis.update_expressions import (
+    GRADIENT,
+    ID,
+    PARAMETER,
+    ROW,
+    STATE,
+    TABLE,
+    Expressions,
+    Write,
+)
+from graph_passes.ir import DType, Graph, Node, Shape, TensorRef, product
+from graph_passes.rewrite.gradients import trace_gradient
+from graph_passes.rewrite.ids import RESHAPES
+from graph_passes.rewrite.update_ids import Guards, UpdateIds, trace_update_ids
+
+_ELEMENTWISE = {
+    "AddV2": "add",
+    "Add": "add",
+    "Sub": "sub",
+    "Mul": "mul",
+    "RealDiv": "div",
+    "Div": "div",
+    "Maximum": "max",
+    "Minimum": "min",
+    "SquaredDifference": "squared_difference",
+    "DivNoNan": "div_no_nan",
+    "Neg": "neg",
+    "Square": "square",
+    "Sqrt": "sqrt",
+    "Rsqrt": "rsqrt",
+    "Abs": "abs",
+    "Sign": "sign",
+    "Reciprocal": "reciprocal",
+    "Inv": "reciprocal",
+    "Greater": "greater",
+    "GreaterEqual": "greater_equal",
+    "Less": "less",
+    "LessEqual": "less_equal",
+    "Equal": "equal",
+    "NotEqual": "not_equal",
+    "SelectV2": "select",
+    "Select": "select",
+    "Pow": "pow",
+}
+_COMPOSITION = "_UnaryOpsComposition"  # several unary ops, one after the other, as Grappler puts them together
+_MAX_ADDENDS = 8  # AddN adds this many inputs in one go, from left to right
+
+
+class NotPackable(Exception):  # noqa: N818  a reason, not a fault
+    """Why a write is no update that can be packed: a reason code and a sentence."""
+
+    def __init__(self, code: str, detail: str = ""):
+        super().__init__(code)
+        self.code, self.detail = code, detail
+
+
+@dataclass
+class Statement:
+    """One node that writes variables, as an update.
+
+    Attributes:
+        node: the node.
+        writes: what it does, in order.
+        shape: static shape of every variable that it writes or reads as a state.
+        dtype: their dtype.
+        ids: the ids whose rows it works on; None when it needs none.
+    """
+
+    node: Node
+    shape: Shape
+    dtype: DType
+    writes: list[Write] = field(default_factory=list)
+    ids: UpdateIds | None = None
+
+
+class Tracer:
+    """Traces the values that one statement writes.
+
+    Args:
+        graph: the graph.
+        expressions: where expressions are stored.
+        statement: what is found out is noted here.
+        guards: see `graph_passes.rewrite.update_ids.Guards`.
+        states: roots of the variables that some update writes; a whole read of another variable is a table gradient.
+    """
+
+    def __init__(
+        self, graph: Graph, expressions: Expressions, statement: Statement, guards: Guards, states: frozenset[str]
+    ):
+        self._graph = graph
+        self._expressions = expressions
+        self._statement = statement
+        self._guards = guards
+        self._states = states
+        self._memo: dict[tuple[TensorRef, int], int] = {}
+        self.split = True
+
+    # ---- Leaves and levels -------------------------------------------------------------------------------------------
+
+    def scalar(self, ref: TensorRef) -> int:
+        if self._graph.shape(ref).dims != ():
+            raise NotPackable("update_arithmetic", f"'{ref}' is no scalar.")
+        return self._expressions.leaf(PARAMETER, ref)
+
+    def rows(self, ref: TensorRef) -> int:
+        """The expression of a tensor with one row for each row of the variable."""
+        return self._traced(ref, ROW)
+
+    def per_id(self, ref: TensorRef) -> int:
+        """The expression of a tensor with one row for each id."""
+        return self._traced(ref, ID)
+
+    def unique_rows(self, ref: TensorRef, unique: Node) -> int:
+        """The expression of a tensor with one row for each distinct id, in the order that `unique` gives."""
+        node = self._graph.producer(ref)
+        if node.op == "UnsortedSegmentSum" and node.inputs[1] == TensorRef(unique.name, 1) and ref.port == 0:
+            return self._expressions.make("segment_sum", self.per_id(node.inputs[0]))
+        if node.op in ("GatherV2", "ResourceGather") and self._takes(node.inputs[1], unique):
+            return self._gathered(node)
+        return self._elementwise(ref, lambda item: self.unique_rows(item, unique))
+
+    def use_ids(self, ids: UpdateIds) -> None:
+        """Notes the ids of the statement; all of its parts must agree on them."""
+        if not self.split:
+            ids = ids.whole(self._graph)
+        known = self._statement.ids
+        if known is not None and known.segments != ids.segments:
+            raise NotPackable("update_arithmetic", "Its parts work on different ids.")
+        self._statement.ids = ids
+
+    def _traced(self, ref: TensorRef, level: int) -> int:
+        key = (ref, level)
+        if key not in self._memo:
+            self._memo[key] = self._trace(ref, level)
+        return self._memo[key]
+
+    def _trace(self, ref: TensorRef, level: int) -> int:
+        graph, node = self._graph, self._graph.producer(ref)
+        branch = self._guards.through(ref)
+        if branch is not None:
+            return self._traced(branch, level)
+        if node.name not in graph.fed and ref.port == 0:
+            if node.op == "Identity" or (level == ID and node.op in RESHAPES):
+                return self._traced(node.inputs[0], level)
+            if node.op == "ReadVariableOp" and level == ROW:
+                state = self._state(node, node.inputs[0])
+                if state is not None:
+                    return state
+            if level == ROW and node.op == "UnsortedSegmentSum":
+                return self._segment_sum(node)
+            if level == ID and node.op in ("GatherV2", "ResourceGather") and self._takes(node.inputs[1], None):
+                return self._gathered(node)
+            if node.op in _ELEMENTWISE or node.op in ("AddN", _COMPOSITION):
+                found = self._arithmetic(ref, level)
+                if found is not None:
+                    return found
+        return self._table_gradient(ref) if level == ROW else self._gradient(ref)
+
+    def _arithmetic(self, ref: TensorRef, level: int) -> int | None:
+        """An elementwise node as an expression; None where it is better taken as a leaf.
+
+        Arithmetic of the model, such as the product of two gradients, stays in the model: of several gradients only
+        those are told apart that a state is mixed with.
+        """
+        try:
+            found = self._elementwise(ref, lambda item: self._traced(item, level))
+        except NotPackable:
+            found = None
+        if found is not None and level == ID:
+            leaves = self._expressions.leaves([found], GRADIENT)
+            if len(leaves) > 1 and not self._expressions.leaves([found], STATE):
+                found = None
+        return found
+
+    def _elementwise(self, ref: TensorRef, trace: Callable[[TensorRef], int]) -> int:
+        graph, node = self._graph, self._graph.producer(ref)
+        branch = self._guards.through(ref)
+        if branch is not None:
+            return trace(branch)
+        if node.name in graph.fed or ref.port:
+            raise NotPackable("update_arithmetic", f"'{ref}' is no arithmetic on rows.")
+        if node.op == "Identity":
+            return trace(node.inputs[0])
+        if node.op == _COMPOSITION:
+            return self._composition(node, trace)
+        if node.op not in _ELEMENTWISE and node.op != "AddN":
+            raise NotPackable("update_arithmetic", f"Nothing is known about the op {node.op} of '{node.name}'.")
+        args = [self._operand(item, node, trace) for item in node.inputs]
+        if node.op != "AddN":
+            return self._expressions.make(_ELEMENTWISE[node.op], *args)
+        if len(args) > _MAX_ADDENDS:
+            raise NotPackable("update_arithmetic", f"'{node.name}' adds more than {_MAX_ADDENDS} tensors.")
+        total = args[0]
+        for arg in args[1:]:
+            total = self._expressions.make("add", total, arg)
+        return total
+
+    def _composition(self, node: Node, trace: Callable[[TensorRef], int]) -> int:
+        value = trace(node.inputs[0])
+        for name in node.attr("op_names", []):
+            op = _ELEMENTWISE.get(name.decode())
+            if op is None:
+                raise NotPackable("update_arithmetic", f"Nothing is known about {name.decode()} in '{node.name}'.")
+            value = self._expressions.make(op, value)
+        return value
+
+    def _operand(self, ref: TensorRef, node: Node, trace: Callable[[TensorRef], int]) -> int:
+        dims, result = self._graph.shape(ref).dims, node.output_shape().dims
+        if dims == () and result != ():
+            return self.scalar(ref)
+        if dims is None or result is None or len(dims) != len(result) or not _agree(dims, result):
+            raise NotPackable("update_arithmetic", f"'{ref}' is broadcast.")
+        return trace(ref)
+
+    def _segment_sum(self, node: Node) -> int:
+        rows = (self._statement.shape.dims or (None,))[0]
+        found = trace_update_ids(self._graph, node.inputs[1], self._guards)
+        if found is None or self._guards.number(node.inputs[2]) != rows:
+            return self._table_gradient(TensorRef(node.name))
+        ids, unique = found
+        self.use_ids(ids)
+        if unique is None:
+            return self._expressions.make("segment_sum", self.per_id(node.inputs[0]))
+        value = self.unique_rows(node.inputs[0], unique)
+        if self._expressions[value].op == "segment_sum":
+            return value  # zero where no id is
+        return self._expressions.make("touched_add", self._expressions.leaf(PARAMETER, 0.0), value)
+
+    def _takes(self, indices: TensorRef, unique: Node | None) -> bool:
+        """Whether the indices of a gather are the statement's own ids, or the values of `unique`."""
+        found = trace_update_ids(self._graph, indices, self._guards)
+        if found is None or self._statement.ids is None:
+            return False
+        ids, other = found
+        if (other is None) != (unique is None) or (unique is not None and other is not None and other != unique):
+            return False
+        return (ids if self.split else ids.whole(self._graph)).segments == self._statement.ids.segments
+
+    def _gathered(self, node: Node) -> int:
+        if node.attr("batch_dims", 0) or (node.op == "GatherV2" and scalar(self._graph, node.inputs[2]) != 0):
+            raise NotPackable("update_arithmetic", f"'{node.name}' does not gather along axis 0.")
+        if node.op == "GatherV2":
+            return self.rows(node.inputs[0])
+        state = self._state(node, node.inputs[0])
+        if state is None:
+            raise NotPackable("update_arithmetic", f"'{node.name}' gathers from another table.")
+        return state
+
+    def _state(self, node: Node, handle: TensorRef) -> int | None:
+        """A read of a variable as wide as the one that is written."""
+        table = table_of(self._graph, handle)
+        if table.root not in self._states or table.shape != self._statement.shape or not table.traceable:
+            return None
+        return self._expressions.leaf(STATE, (table.root, node.name))
+
+    def _table_gradient(self, ref: TensorRef) -> int:
+        if self._graph.shape(ref) != self._statement.shape:
+            raise NotPackable("update_arithmetic", f"The shape of '{ref}' is not that of the variable.")
+        return self._expressions.leaf(TABLE, ref)
+
+    def _gradient(self, ref: TensorRef) -> int:
+        """Gradient rows, one source for each segment of the ids."""
+        ids, row = self._statement.ids, product((self._statement.shape.dims or ())[1:])
+        assert ids is not None
+        if not row:
+            raise NotPackable("update_arithmetic", "The width of the table is not known.")
+        if not ids.joined:
+            return self._expressions.leaf(GRADIENT, (trace_gradient(self._graph, ref, row),))
+        node = self._graph.producer(ref)
+        if node.op != "ConcatV2" or len(node.inputs) != len(ids.segments) + 1 or node.name in self._graph.fed:
+            raise NotPackable("parts_differ")
+        parts = tuple(trace_gradient(self._graph, part, row) for part in node.inputs[:-1])
+        return self._expressions.leaf(GRADIENT, parts)
+
+
+def _agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
+    return all(a == b or a is None or b is None for a, b in zip(one, other, strict=True))

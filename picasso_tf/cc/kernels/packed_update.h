@@ -1,0 +1,66 @@
+// Packed update: runs one update program over the rows of many tables. Free of
+// TensorFlow types; the CPU op, the CUDA kernel and the stand-alone tests share
+// what is here.
+
+#ifndef PICASSO_TF_CC_KERNELS_PACKED_UPDATE_H_
+#define PICASSO_TF_CC_KERNELS_PACKED_UPDATE_H_
+
+#include <cstdint>
+
+#include "picasso_tf/cc/kernels/ids.h"
+
+namespace picasso {
+namespace packed_update {
+
+// The gradient rows of a segment: `ids_per_row` of them side by side, from column
+// `first` on, in each row of a matrix that is `pitch` elements wide.
+struct GradientRows {
+  const void* data = nullptr;
+  int64_t pitch = 0;
+  int64_t first = 0;
+  int64_t ids_per_row = 1;
+};
+
+// Ids of one table, and for each of them a row of every row gradient.
+struct Segment : IdList {
+  int64_t first_id = 0;                    // ids of the table in segments before this one
+  const GradientRows* gradients = nullptr;  // one for each row gradient
+};
+
+struct Table {
+  int64_t rows = 0;
+  int64_t row = 0;                                // elements of each
+  void* const* states = nullptr;                  // rows * row elements each
+  const void* const* table_gradients = nullptr;   // likewise
+  const void* const* parameters = nullptr;        // one element each
+  const Segment* segments = nullptr;
+  int64_t num_segments = 0;
+  int64_t num_ids = 0;  // of all segments
+};
+
+// The segment that holds id number `id` of the table.
+PICASSO_HOST_DEVICE inline const Segment& SegmentOf(const Table& table, int64_t id) {
+  int64_t low = 0;
+  int64_t high = table.num_segments;
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (table.segments[middle].first_id <= id ? low : high) = middle;
+  }
+  return table.segments[low];
+}
+
+// Where the gradient row of id number `id` of the table begins.
+template <typename T>
+PICASSO_HOST_DEVICE inline const T* GradientRow(const Table& table, int gradient, int64_t id) {
+  const Segment& segment = SegmentOf(table, id);
+  const GradientRows& rows = segment.gradients[gradient];
+  const int64_t j = id - segment.first_id;
+  const T* data = static_cast<const T*>(rows.data) + rows.first;
+  if (rows.ids_per_row == 1) return data + j * rows.pitch;
+  return data + j / rows.ids_per_row * rows.pitch + j % rows.ids_per_row * table.row;
+}
+
+}  // namespace packed_update
+}  // namespace picasso
+
+#endif  // PICASSO_TF_CC_KERNELS_PACKED_UPDATE_H_

@@ -1,0 +1,118 @@
+#include "picasso_tf/cc/kernels/packed_update_attrs.h"
+
+#include "absl/strings/string_view.h"
+
+namespace picasso {
+namespace packed_update {
+namespace {
+
+constexpr int64_t kMaxColumns = int64_t{1} << 40;  // sums of columns cannot overflow
+
+// Splits `raw`, `each` entries for each of `count` owners, and checks that they
+// are in [0, end).
+absl::Status Split(const char* op, absl::string_view name, const std::vector<int64_t>& raw,
+                   size_t count, size_t each, absl::string_view of, int64_t end,
+                   std::vector<Inputs>* lists) {
+  TF_RETURN_IF_ERROR(CheckLength(op, name, raw.size(), count * each, of));
+  lists->resize(count);
+  for (size_t i = 0; i < raw.size(); ++i) {
+    TF_RETURN_IF_ERROR(CheckIndex(op, name, i, raw[i], 0, end));
+    (*lists)[i / each].push_back(static_cast<int>(raw[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadProgram(const RawAttrs& raw, Attrs* attrs) {
+  Counts counts;
+  counts.states = raw.num_states;
+  counts.row_gradients = raw.num_row_gradients;
+  counts.table_gradients = raw.num_table_gradients;
+  counts.parameters = raw.num_parameters;
+  const std::string problem =
+      ProgramParser(counts, &attrs->program).Parse(raw.program, raw.results);
+  return problem.empty() ? absl::OkStatus() : InvalidIn(attrs->op, problem);
+}
+
+absl::Status CheckVariables(const Attrs& attrs) {
+  std::vector<int> owner(attrs.num_variables, -1);
+  for (size_t i = 0; i < attrs.tables.size(); ++i) {
+    for (int variable : attrs.tables[i].states) {
+      if (owner[variable] >= 0) {
+        return InvalidIn(attrs.op, "variable ", variable, " is a state of table '",
+                         attrs.tables[owner[variable]].name, "' and again of table '",
+                         attrs.tables[i].name, "', but it may be only one state of one table.");
+      }
+      owner[variable] = i;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTables(const RawAttrs& raw, Attrs* attrs) {
+  const size_t n = raw.table_names.size();
+  std::vector<Inputs> states, parameters, gradients;
+  TF_RETURN_IF_ERROR(Split(attrs->op, "table_variables", raw.table_variables, n, raw.num_states,
+                           "state of each table", raw.num_variables, &states));
+  TF_RETURN_IF_ERROR(Split(attrs->op, "table_parameters", raw.table_parameters, n,
+                           raw.num_parameters, "parameter of each table", raw.num_scalars,
+                           &parameters));
+  TF_RETURN_IF_ERROR(Split(attrs->op, "table_gradients", raw.table_gradients, n,
+                           raw.num_table_gradients, "table gradient of each table",
+                           raw.num_gradients, &gradients));
+  for (size_t i = 0; i < n; ++i) {
+    attrs->tables.push_back({raw.table_names[i], states[i], parameters[i], gradients[i]});
+  }
+  return CheckVariables(*attrs);
+}
+
+absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
+  const char* op = attrs->op;
+  const size_t n = raw.segment_table.size();
+  const size_t each = raw.num_row_gradients;
+  std::vector<IdsSpec> ids;
+  std::vector<Inputs> gradients;
+  TF_RETURN_IF_ERROR(CheckIds(op, "segment", raw.segment, n, raw.ids_types.size(), &ids));
+  TF_RETURN_IF_ERROR(Split(op, "segment_gradients", raw.segment_gradients, n, each,
+                           "row gradient of each segment", raw.num_gradients, &gradients));
+  TF_RETURN_IF_ERROR(CheckLength(op, "segment_first", raw.segment_first.size(), n * each,
+                                 "row gradient of each segment"));
+  TF_RETURN_IF_ERROR(CheckLength(op, "segment_span", raw.segment_span.size(), n * each,
+                                 "row gradient of each segment"));
+  for (size_t i = 0; i < n; ++i) {
+    // Segments are grouped by table, in order.
+    const int64_t lowest = i == 0 ? 0 : raw.segment_table[i - 1];
+    TF_RETURN_IF_ERROR(
+        CheckIndex(op, "segment_table", i, raw.segment_table[i], lowest, attrs->tables.size()));
+    SegmentSpec segment{ids[i], static_cast<int>(raw.segment_table[i]), {}};
+    for (size_t g = 0; g < each; ++g) {
+      const size_t at = i * each + g;
+      TF_RETURN_IF_ERROR(
+          CheckIndex(op, "segment_first", at, raw.segment_first[at], 0, kMaxColumns));
+      TF_RETURN_IF_ERROR(CheckIndex(op, "segment_span", at, raw.segment_span[at], 0, kMaxColumns));
+      segment.gradients.push_back({gradients[i][g], raw.segment_first[at], raw.segment_span[at]});
+    }
+    TableSpec& table = attrs->tables[segment.table];
+    if (table.num_segments++ == 0) table.first_segment = i;
+    attrs->segments.push_back(segment);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckAttrs(Extent extent, const RawAttrs& raw, Attrs* attrs) {
+  attrs->op = extent == Extent::kAllRows ? "PackedDenseUpdate" : "PackedSparseUpdate";
+  attrs->extent = extent;
+  attrs->dtype = raw.dtype;
+  attrs->num_variables = raw.num_variables;
+  attrs->num_ids = raw.ids_types.size();
+  attrs->num_gradients = raw.num_gradients;
+  attrs->num_scalars = raw.num_scalars;
+  attrs->drop_negative = raw.drop_negative;
+  TF_RETURN_IF_ERROR(ReadProgram(raw, attrs));
+  TF_RETURN_IF_ERROR(ReadTables(raw, attrs));
+  return ReadSegments(raw, attrs);
+}
+
+}  // namespace packed_update
+}  // namespace picasso

@@ -1,0 +1,135 @@
+// The ids of one table, sorted by the row that they select.
+
+#ifndef PICASSO_TF_CC_KERNELS_ROW_SORT_H_
+#define PICASSO_TF_CC_KERNELS_ROW_SORT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "picasso_tf/cc/kernels/packed_update.h"
+
+namespace picasso {
+namespace packed_update {
+
+// Bits that a number in [0, n) takes.
+inline int BitsFor(int64_t n) { return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1); }
+
+// Keys are row << id_bits | id, id being the number of the id in its table: one
+// integer each, all different, so that any sort is a stable one.
+class SortedIds {
+ public:
+  // False: an id is out of range, and there are no keys.
+  bool Build(const Table& table, bool drop_negative) {
+    id_bits_ = BitsFor(table.num_ids);
+    row_bits_ = BitsFor(table.rows);
+    keys_.reset(new uint64_t[table.num_ids]);
+    for (int64_t i = 0; i < table.num_segments; ++i) {
+      if (!Append(table.segments[i], drop_negative)) return false;
+    }
+    Sort();
+    return true;
+  }
+
+  // Whether row and id of the table fit one key.
+  static bool Fits(const Table& table) {
+    return BitsFor(table.num_ids) + BitsFor(table.rows) <= 64;
+  }
+
+  int64_t size() const { return size_; }
+  int64_t Row(int64_t at) const { return static_cast<int64_t>(keys_[at] >> id_bits_); }
+  int64_t Id(int64_t at) const {
+    return static_cast<int64_t>(keys_[at] & ((uint64_t{1} << id_bits_) - 1));
+  }
+
+  // The first key of row `row` or of one after it.
+  int64_t Find(int64_t row) const {
+    if (row_bits_ < 64 && row >> row_bits_ != 0) return size_;
+    return std::lower_bound(keys_.get(), keys_.get() + size_,
+                            static_cast<uint64_t>(row) << id_bits_) -
+           keys_.get();
+  }
+
+  // The first key at `at` or after it that begins a row.
+  int64_t RowStart(int64_t at) const {
+    if (at == 0 || at >= size_ || Row(at) != Row(at - 1)) return std::min(at, size_);
+    return Find(Row(at) + 1);  // a search: very many ids may name one row
+  }
+
+  // The first key after those of the row that `at` begins.
+  int64_t RowEnd(int64_t at) const {
+    const int64_t row = Row(at);
+    do {
+      ++at;
+    } while (at < size_ && Row(at) == row);
+    return at;
+  }
+
+ private:
+  static constexpr int kDigitBits = 11;      // counters of one pass stay in the L1 cache
+  static constexpr int64_t kFewKeys = 64;  // below this counters cost more than comparing
+
+  bool Append(const Segment& segment, bool drop_negative) {
+    switch (segment.id_kind) {
+      case IdKind::kInt32:
+        return AppendAs<IdKind::kInt32>(segment, drop_negative);
+      case IdKind::kInt64:
+        return AppendAs<IdKind::kInt64>(segment, drop_negative);
+      case IdKind::kInt64AsInt32:
+        return AppendAs<IdKind::kInt64AsInt32>(segment, drop_negative);
+      default:
+        return AppendAs<IdKind::kRowNumber>(segment, drop_negative);
+    }
+  }
+
+  template <IdKind kKind>
+  bool AppendAs(const Segment& segment, bool drop_negative) {
+    uint64_t* keys = keys_.get() + size_;
+    bool good = true;
+    for (int64_t j = 0; j < segment.num_ids; ++j) {
+      const int64_t row = LoadId<kKind>(segment, IdPosition(segment, j));
+      const bool in_range = InRange(segment, row);
+      *keys = static_cast<uint64_t>(row) << id_bits_ | static_cast<uint64_t>(segment.first_id + j);
+      keys += in_range;
+      good &= in_range || (drop_negative && row < 0);
+    }
+    size_ = keys - keys_.get();
+    return good;
+  }
+
+  void Sort() {
+    uint64_t* keys = keys_.get();
+    if (std::is_sorted(keys, keys + size_)) return;
+    if (size_ <= kFewKeys) return std::sort(keys, keys + size_);
+    const int passes = (row_bits_ + kDigitBits - 1) / kDigitBits;
+    const int digit_bits = (row_bits_ + passes - 1) / passes;
+    std::unique_ptr<uint64_t[]> other(new uint64_t[size_]);
+    for (int pass = 0; pass < passes; ++pass) {
+      SortByDigit(id_bits_ + pass * digit_bits, digit_bits, other.get());
+      keys_.swap(other);
+    }
+  }
+
+  void SortByDigit(int shift, int digit_bits, uint64_t* to) const {
+    const uint64_t mask = (uint64_t{1} << digit_bits) - 1;
+    int64_t places[1 << kDigitBits];
+    std::fill_n(places, mask + 1, 0);
+    for (int64_t i = 0; i < size_; ++i) ++places[keys_[i] >> shift & mask];
+    int64_t sum = 0;
+    for (uint64_t digit = 0; digit <= mask; ++digit) {
+      sum += places[digit];
+      places[digit] = sum - places[digit];
+    }
+    for (int64_t i = 0; i < size_; ++i) to[places[keys_[i] >> shift & mask]++] = keys_[i];
+  }
+
+  std::unique_ptr<uint64_t[]> keys_;
+  int64_t size_ = 0;
+  int id_bits_ = 0;
+  int row_bits_ = 0;
+};
+
+}  // namespace packed_update
+}  // namespace picasso
+
+#endif  // PICASSO_TF_CC_KERNELS_ROW_SORT_H_

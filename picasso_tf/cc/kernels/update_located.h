@@ -1,0 +1,181 @@
+// Where the rows and the gradients of a tile are, found one tile ahead so that they
+// can be prefetched.
+
+#ifndef PICASSO_TF_CC_KERNELS_UPDATE_LOCATED_H_
+#define PICASSO_TF_CC_KERNELS_UPDATE_LOCATED_H_
+
+#include <algorithm>
+#include <vector>
+
+#include "picasso_tf/cc/kernels/packed_update.h"
+#include "picasso_tf/cc/kernels/row_sort.h"
+#include "picasso_tf/cc/kernels/update_program.h"
+#include "picasso_tf/cc/kernels/update_tiles.h"
+
+namespace picasso {
+namespace packed_update {
+
+constexpr int64_t kCacheLine = 64;
+
+// Memory to prefetch, a few cache lines at a time.
+class Ahead {
+ public:
+  void Clear() {
+    strips_.clear();
+    next_ = 0;
+    lines_ = 0;
+    credit_ = 0;
+  }
+
+  void Add(const void* data, int64_t bytes) {
+    const char* begin = static_cast<const char*>(data);
+    strips_.push_back({begin, begin + bytes});
+    lines_ += bytes / kCacheLine + 1;
+  }
+
+  bool Full() const { return lines_ >= kMaxLines; }
+
+  // After `work` of `all_work` that there is until the memory is needed.
+  void Fetch(int64_t work, int64_t all_work) {
+    for (credit_ += work * lines_; credit_ >= all_work && next_ < strips_.size();
+         credit_ -= all_work) {
+      Strip& strip = strips_[next_];
+      __builtin_prefetch(strip.at, 0, 3);
+      strip.at += kCacheLine;
+      if (strip.at < strip.end) continue;
+      // It may begin in the middle of a line and end in one more.
+      if (strip.at - strip.end < kCacheLine - 1) __builtin_prefetch(strip.end - 1, 0, 3);
+      ++next_;
+    }
+  }
+
+  void FetchAll() { Fetch(lines_, 1); }
+
+ private:
+  static constexpr int64_t kMaxLines = 512;
+
+  struct Strip {
+    const char* at;
+    const char* end;
+  };
+  std::vector<Strip> strips_;
+  size_t next_ = 0;
+  int64_t lines_ = 0;  // of all strips
+  int64_t credit_ = 0;
+};
+
+// The rows of one tile in memory, and its ids: as many as fit a buffer.
+template <typename T>
+class Located {
+ public:
+  Located(const Counts& counts, const Table& table, const SortedIds& ids)
+      : counts_(counts),
+        table_(table),
+        ids_(ids),
+        most_(TileRows(table)),
+        rows_(most_ * num_values()),
+        gradients_(most_ * counts.row_gradients),
+        places_(most_),
+        numbers_(most_) {}
+
+  // Finds the rows of `tile`, from one of their columns on, and its first ids.
+  void Find(const Tile& tile, int64_t column) {
+    tile_ = &tile;
+    column_ = column;
+    num_strips_ = tile.contiguous() ? 1 : tile.num_rows;
+    for (int i = 0; i < counts_.states; ++i) FindRows(i, table_.states[i]);
+    for (int i = 0; i < counts_.table_gradients; ++i) {
+      FindRows(counts_.states + i, const_cast<void*>(table_.table_gradients[i]));
+    }
+    Rewind();
+    NextIds();
+  }
+
+  // The same tile has moved to another place.
+  void Follow(const Tile& tile) { tile_ = &tile; }
+
+  // Rows that follow each other in memory are one strip. Value `i` is a state or,
+  // after those, a table gradient.
+  int num_values() const { return counts_.states + counts_.table_gradients; }
+  int64_t num_strips() const { return num_strips_; }
+  T* const* Strips(int i) const { return rows_.data() + i * most_; }
+
+  void Rewind() {
+    touched_ = 0;
+    key_ = tile_->touched.empty() ? 0 : tile_->touched[0].begin;
+  }
+
+  // Takes as many of the tile's ids as fit a buffer. False: there are none left.
+  bool NextIds() {
+    num_ids_ = 0;
+    const auto& touched = tile_->touched;
+    for (; touched_ < touched.size() && num_ids_ < most_; ++touched_) {
+      const Tile::Touched& one = touched[touched_];
+      key_ = std::max(key_, one.begin);
+      const int64_t last = std::min(one.end, key_ + most_ - num_ids_);
+      for (; key_ < last; ++key_) {
+        numbers_[num_ids_] = ids_.Id(key_);
+        places_[num_ids_++] = static_cast<int32_t>(touched_);
+      }
+      if (key_ < one.end) break;
+    }
+    for (int g = 0; g < counts_.row_gradients; ++g) {
+      for (int64_t i = 0; i < num_ids_; ++i) {
+        gradients_[g * most_ + i] = GradientRow<T>(table_, g, numbers_[i]) + column_;
+      }
+    }
+    return num_ids_ > 0;
+  }
+
+  // Of these ids: how many there are, the places of their rows in the tile, their
+  // numbers in the table, and their gradients.
+  int64_t num_ids() const { return num_ids_; }
+  const int32_t* places() const { return places_.data(); }
+  int64_t Number(int64_t i) const { return numbers_[i]; }
+  const T* const* Gradients(int g) const { return gradients_.data() + g * most_; }
+
+  void ListStrips(Ahead* ahead) const {
+    const int64_t row_bytes = table_.row * sizeof(T);
+    const int64_t strip_bytes = tile_->num_rows / num_strips_ * row_bytes;
+    for (int i = 0; i < num_values(); ++i) {
+      for (int64_t k = 0; k < num_strips_ && !ahead->Full(); ++k) {
+        ahead->Add(Strips(i)[k], std::min(strip_bytes, kMaxBytes));
+      }
+    }
+    for (int g = 0; g < counts_.row_gradients; ++g) {
+      for (int64_t i = 0; i < num_ids_ && !ahead->Full(); ++i) {
+        ahead->Add(Gradients(g)[i], std::min(row_bytes, kMaxBytes));
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kMaxBytes = 4096;  // of one strip; the hardware sees longer ones
+
+  void FindRows(int i, void* data) {
+    T** rows = rows_.data() + i * most_;
+    for (int64_t k = 0; k < num_strips_; ++k) {
+      rows[k] = static_cast<T*>(data) + tile_->Row(k) * table_.row + column_;
+    }
+  }
+
+  const Counts& counts_;
+  const Table& table_;
+  const SortedIds& ids_;
+  const int64_t most_;  // rows, or ids, that fit a buffer
+  const Tile* tile_ = nullptr;
+  int64_t column_ = 0;
+  int64_t num_strips_ = 0;
+  std::vector<T*> rows_;
+  std::vector<const T*> gradients_;
+  std::vector<int32_t> places_;
+  std::vector<int64_t> numbers_;
+  int64_t num_ids_ = 0;
+  size_t touched_ = 0;  // the next id: of this row, at this key
+  int64_t key_ = 0;
+};
+
+}  // namespace packed_update
+}  // namespace picasso
+
+#endif  // PICASSO_TF_CC_KERNELS_UPDATE_LOCATED_H_

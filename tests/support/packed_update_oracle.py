@@ -1,0 +1,204 @@
+"""A slow, readable NumPy oracle of the packed updates, and the description of a call that both understand.
+
+A program is run on whole tables: a value of rows is an array [rows, row], a value of ids one of [ids of the table,
+row], a parameter a number. Only at the end the sparse op takes the rows that ids name and leaves the others.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+
+from picasso_tf.bridge import library
+from tests.support.packed_lookup_oracle import Lookup, effective_ids
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span)."""
+
+    table: int
+    ids: int
+    gradients: tuple[tuple[int, int, int], ...] = ()
+    column: int = -1
+    columns: int = 0
+    wrap: int = 0
+    narrow: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers of the variables, scalars and gradients that are its states, parameters and table gradients."""
+
+    states: tuple[int, ...]
+    parameters: tuple[int, ...] = ()
+    gradients: tuple[int, ...] = ()
+    name: str = "table"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All attributes of a call."""
+
+    program: tuple[str, ...]
+    results: tuple[str, ...]
+    tables: tuple[Table, ...]
+    segments: tuple[Segment, ...] = field(default=())
+    drop_negative: bool = False
+    num_row_gradients: int = 1
+
+    def attributes(self) -> dict:
+        """The attributes of the op, by name."""
+        first = self.tables[0]
+        segments = {
+            f"segment_{key}": [getattr(segment, key) for segment in self.segments]
+            for key in ("table", "ids", "column", "columns", "wrap", "narrow")
+        }
+        gradients = [gradient for segment in self.segments for gradient in segment.gradients]
+        return {
+            **segments,
+            "program": list(self.program),
+            "results": list(self.results),
+            "num_states": len(first.states),
+            "num_row_gradients": self.num_row_gradients,
+            "num_table_gradients": len(first.gradients),
+            "num_parameters": len(first.parameters),
+            "table_names": [table.name for table in self.tables],
+            "table_variables": [number for table in self.tables for number in table.states],
+            "table_parameters": [number for table in self.tables for number in table.parameters],
+            "table_gradients": [number for table in self.tables for number in table.gradients],
+            "segment_gradients": [number for number, _, _ in gradients],
+            "segment_first": [first for _, first, _ in gradients],
+            "segment_span": [span for _, _, span in gradients],
+            "drop_negative": self.drop_negative,
+        }
+
+
+def run(spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list) -> None:
+    """Calls the raw op as a graph pass emits it, on tf.Variables."""
+    ops = library.ops()
+    op = ops.picasso_packed_dense_update if all_rows else ops.picasso_packed_sparse_update
+    gradients = gradients or [np.zeros([0], variables[0].dtype.as_numpy_dtype)]  # names the dtype
+    op(
+        variables=[variable.handle for variable in variables],
+        ids=ids,
+        gradients=gradients,
+        scalars=scalars,
+        **spec.attributes(),
+    )
+
+
+def packed_update(
+    spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list
+) -> list[np.ndarray]:
+    """What the variables, given as arrays, hold after the op."""
+    after = list(variables)
+    for number, table in enumerate(spec.tables):
+        segments = [segment for segment in spec.segments if segment.table == number]
+        states = [_as_rows(variables[state]) for state in table.states]
+        rows, row = states[0].shape
+        id_rows = [_segment_ids(segment, ids) for segment in segments]
+        table_run = _Run(rows, np.concatenate([*id_rows, np.zeros(0, np.int64)]).astype(np.int64))
+        values = {f"s{i}": state for i, state in enumerate(states)}
+        for i in range(spec.num_row_gradients):
+            parts = [
+                _gradient_rows(gradients, segment.gradients[i], len(named), row)
+                for segment, named in zip(segments, id_rows, strict=True)
+            ]
+            values[f"g{i}"] = np.concatenate([*parts, np.zeros((0, row), states[0].dtype)])
+        values |= {f"t{i}": gradients[gradient].reshape(rows, row) for i, gradient in enumerate(table.gradients)}
+        values |= {f"p{i}": scalars[scalar].reshape(()) for i, scalar in enumerate(table.parameters)}
+        table_run.execute(spec.program, values)
+        updated = np.arange(rows)[:, None] >= 0 if all_rows else table_run.touched[:, None]
+        for state, old, result in zip(table.states, states, spec.results, strict=True):
+            after[state] = np.where(updated, values[result], old).astype(old.dtype).reshape(variables[state].shape)
+    return after
+
+
+def _as_rows(variable: np.ndarray) -> np.ndarray:
+    if variable.ndim == 0:
+        return variable.reshape(1, 1)
+    return variable.reshape(len(variable), int(np.prod(variable.shape[1:], dtype=int)))
+
+
+def _segment_ids(segment: Segment, ids: list) -> np.ndarray:
+    lookup = Lookup(0, segment.ids, segment.column, segment.columns, segment.wrap, segment.narrow)
+    return effective_ids(lookup, ids).reshape(-1)
+
+
+def _gradient_rows(gradients: list, where: tuple[int, int, int], count: int, row: int) -> np.ndarray:
+    number, first, span = where
+    gradient = gradients[number]
+    if span:
+        gradient = gradient.reshape(-1, gradient.shape[-1])[:, first : first + span]
+    return gradient.reshape(count, row)
+
+
+# Stock stands in where a result depends on the processor, or on where in a tensor an element stands.
+ELEMENTWISE = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "max": lambda a, b: tf.math.maximum(a, b).numpy(),
+    "min": lambda a, b: tf.math.minimum(a, b).numpy(),
+    "squared_difference": lambda a, b: (a - b) * (a - b),
+    "div_no_nan": lambda a, b: np.where(b == 0, np.zeros_like(a / b), a / b),
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
+    "neg": lambda a: -a,
+    "square": lambda a: a * a,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda a: tf.math.rsqrt(a).numpy(),
+    "reciprocal": lambda a: tf.math.reciprocal(a).numpy(),
+    "abs": np.abs,
+    "sign": lambda a: np.sign(a) + np.zeros_like(a),  # of -0: 0
+    "select": lambda c, a, b: np.where(c != 0, a, b),
+}
+
+
+class _Run:
+    """One table's run of a program. `id_rows` are the rows that its ids name, in order; negative: none."""
+
+    def __init__(self, rows: int, id_rows: np.ndarray):
+        self.rows, self.id_rows = rows, id_rows
+        self.touched = np.isin(np.arange(rows), id_rows)
+
+    def execute(self, program: tuple[str, ...], values: dict) -> None:
+        levels = {name: {"g": "id", "p": "scalar"}.get(name[0], "row") for name in values}
+        for number, text in enumerate(program):
+            opcode, *names = text.split()
+            operands = [values[name] for name in names]
+            kinds = [levels[name] for name in names]
+            if opcode in ELEMENTWISE:
+                level = min(kinds, key=("id", "row", "scalar").index)
+                if level == "id":
+                    operands = [self._on_ids(*one) for one in zip(operands, kinds, strict=True)]
+                dtype = np.result_type(*operands)
+                with np.errstate(all="ignore"):
+                    value = np.asarray(ELEMENTWISE[opcode](*operands)).astype(dtype)
+            else:
+                level, value = "row", self._on_rows(opcode, operands, kinds, values["s0"])
+            values[f"v{number}"], levels[f"v{number}"] = value, level
+
+    def _on_ids(self, value: np.ndarray, kind: str) -> np.ndarray:
+        return value[np.maximum(self.id_rows, 0)] if kind == "row" else value
+
+    def _on_rows(self, opcode: str, operands: list, kinds: list, like: np.ndarray) -> np.ndarray:
+        before = np.zeros_like(like) if opcode == "segment_sum" else operands[0]
+        after = np.array(np.broadcast_to(before, like.shape))
+        verb = opcode.replace("segment_sum", "scatter_add").split("_")[1]
+        step = {"add": lambda r, x: r + x, "sub": lambda r, x: r - x, "update": lambda r, x: x}[verb]
+        with np.errstate(all="ignore"):
+            if opcode.startswith("touched"):
+                x = np.broadcast_to(operands[1], like.shape)
+                return np.where(self.touched[:, None], step(after, x), after)
+            x = np.broadcast_to(self._on_ids(operands[-1], kinds[-1]), (len(self.id_rows), like.shape[1]))
+            for row, one in zip(self.id_rows, x, strict=True):
+                if row >= 0:
+                    after[row] = step(after[row], one)
+        return after
