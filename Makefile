@@ -74,7 +74,7 @@ bench-xla: $(LIBRARY)  ## steps that XLA compiles: a quarter of an hour
 fuzz: $(LIBRARY)  ## many random models, stock against the plugin; MODELS and SEED choose
 	PICASSO_FUZZ_MODELS=$(or $(MODELS),500) PICASSO_FUZZ_SEED=$(or $(SEED),1000) $(BIN)/python -m pytest tests/fuzz --timeout 0
 
-equivalence: $(LIBRARY)  ## every optimizer through every front end, stock against the plugin (about 15 minutes)
+equivalence: $(LIBRARY)  ## every optimizer through every front end, stock against the plugin (about 10 minutes)
 	PICASSO_FULL_MATRIX=1 $(BIN)/python -m pytest tests/equivalence --timeout 0
 
 NVCC = nvcc -x cu -std=c++17 -O3 --expt-relaxed-constexpr --fmad=false -Xcompiler -ffp-contract=off $(NVCC_FLAGS) -cudart static -I.

@@ -112,7 +112,7 @@ bool CheckCases(const char* dtype) {
     }
   }
   for (int i = 0; i < 100; ++i, ++count) {
-    const Rule rule = cases::RandomRule(random, cases::Draw(random, 1, 25));
+    const Rule rule = cases::RandomRule(random, cases::Draw(random, 1, 25), /*pow=*/false);
     Case<T> one = cases::RandomCase<T>(random, rule, 40);
     right += IsRight(one);
   }

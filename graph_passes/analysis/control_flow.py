@@ -46,6 +46,11 @@ def contexts(graph: Graph) -> dict[str, Context]:
     return found
 
 
+def frames(context: Context) -> Context:
+    """The loops among branches and loops."""
+    return frozenset(part for part in context if part[0] == "frame")
+
+
 def exclusive(one: Context, other: Context) -> bool:
     """Whether two contexts are in different branches of one conditional, so that at most one of them runs."""
     sides = {kind: side for kind, side in one if kind != "frame"}

@@ -54,7 +54,7 @@ var -= mom
 """
 _SPARSE_RMS = """
 ms = ms * rho + square(grad) * (1 - rho)
-mom = mom * momentum + rsqrt(ms + epsilon) * lr * grad
+mom = mom * momentum + row_rsqrt(ms + epsilon) * lr * grad
 var -= mom
 """
 _CENTERED_RMS = """
@@ -66,7 +66,7 @@ var -= mom
 _SPARSE_CENTERED_RMS = """
 ms = ms * rho + square(grad) * (1 - rho)
 mg = mg * rho + grad * (1 - rho)
-mom = mom * momentum + rsqrt(ms + epsilon - square(mg)) * lr * grad
+mom = mom * momentum + row_rsqrt(ms + epsilon - square(mg)) * lr * grad
 var -= mom
 """
 _ADADELTA = """
@@ -77,6 +77,12 @@ accum_update = accum_update * rho + square(update) * (1 - rho)
 """
 _ADAGRAD = "accum += square(grad)\nvar -= grad * lr * rsqrt(accum)"
 _ADAGRAD_V2 = "accum += square(grad)\nvar -= grad * lr / (sqrt(accum) + epsilon)"
+
+
+def _by_row(rule: str) -> str:
+    """The rule in a sparse op, which works row by row: rsqrt ends its packets with each row, not with the tensor."""
+    return rule.replace("rsqrt(", "row_rsqrt(")
+
 
 # By op, or by op and a variant: " nesterov" where its attribute use_nesterov is set, " sqrt" where its lr_power is
 # known to be -0.5, " column" where rows have one element. Names are those of the op's arguments.
@@ -101,12 +107,12 @@ FUSED_RULES: dict[str, str] = {
     "ResourceSparseApplyMomentum nesterov": f"{_MOMENTUM}\nvar -= grad * lr + lr * momentum * accum",
     "ResourceSparseApplyKerasMomentum": f"{_KERAS_MOMENTUM}\nvar += accum",
     "ResourceSparseApplyKerasMomentum nesterov": f"{_KERAS_MOMENTUM}\nvar += accum * momentum - grad * lr",
-    "ResourceSparseApplyAdagrad": _ADAGRAD,
+    "ResourceSparseApplyAdagrad": _by_row(_ADAGRAD),
     "ResourceSparseApplyAdagrad column": "accum += square(grad)\nvar -= grad * lr / sqrt(accum)",
     "ResourceSparseApplyAdagradV2": _ADAGRAD_V2,
     "ResourceSparseApplyRMSProp": _SPARSE_RMS,
     "ResourceSparseApplyCenteredRMSProp": _SPARSE_CENTERED_RMS,
-    "ResourceSparseApplyAdadelta": _ADADELTA,
+    "ResourceSparseApplyAdadelta": _by_row(_ADADELTA),
     "ResourceSparseApplyFtrl": _POWERS + _FTRL,
     "ResourceSparseApplyFtrl sqrt": _SQUARE_ROOTS + _FTRL,
     "ResourceSparseApplyFtrl column": _POWERS + _FTRL_COLUMN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graph_passes.analysis.control_flow import Context, contexts
+from graph_passes.analysis.control_flow import Context, contexts, frames
 from graph_passes.analysis.reachability import Reachability
 from graph_passes.analysis.tables import Access, Lookup, accesses, read_of
 from graph_passes.ir import CONTROL, Graph, Node
@@ -75,12 +75,8 @@ class ReadOrder:
 
     def _next_iterations(self, lookup: Lookup) -> list[str]:
         """In a loop that writes the variable before it reads it: the ways to the next iteration's write."""
-        frames = _frames(self.context(lookup.node))
+        loops = frames(self.context(lookup.node))
         writes = [write for write in self.writes(lookup) if self.relation(lookup, write) == "before_read"]
-        if not any(_frames(self.context(write)) & frames for write in writes):
+        if not any(frames(self.context(write)) & loops for write in writes):
             return []
         return [node.name for node in self._graph.of("NextIteration", "RefNextIteration")]
-
-
-def _frames(context: Context) -> Context:
-    return frozenset(part for part in context if part[0] == "frame")

@@ -94,7 +94,7 @@ class _UpdateNode:
             "segment_gradients": segment_gradients,
             "segment_first": [source.first for source in self._segment_gradients],
             "segment_span": [source.span for source in self._segment_gradients],
-            # TODO "segment_pitch": [source.pitch for source in self._segment_gradients],
+            "segment_pitch": [source.pitch for source in self._segment_gradients],
             "drop_negative": _drops_negative(program.instructions),
         }
         members = {statement.node.name for cluster in clusters for statement in cluster.statements}

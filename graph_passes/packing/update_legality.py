@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from graph_passes.analysis.control_flow import exclusive
+from graph_passes.analysis.control_flow import exclusive, frames
 from graph_passes.analysis.tables import Access, table_of
 from graph_passes.analysis.update_expressions import STATE, Binding, Program, ProgramBuilder
 from graph_passes.ir import Node, TensorRef
@@ -128,9 +128,14 @@ class Legality:
                 raise NotPackable(
                     "read_between_updates", f"'{read.name}' reads the variable between two of its updates."
                 )
-            if not before:
+            if not before and not self._outside_loop(read, next(iter(members))):
                 found.append(read.name)
         return found
+
+    def _outside_loop(self, read: Node, member: str) -> bool:
+        """Whether a read lies outside a cluster's loop: no edge may lead in, and what enters waits for it."""
+        inner = frames(self._all.context(self._all.graph.nodes[member]))
+        return bool(inner - self._all.context(read))
 
     def _program(self, cluster: Cluster) -> tuple[Program, Binding]:
         """The program of a cluster. Statements that do not wait for each other come in the order of their form."""

@@ -80,7 +80,7 @@ def _columns(shape: Shape, axis: int, ref: TensorRef, first: int, size: int) -> 
     if shape.dims is None or not 0 < axis < len(shape.dims):
         return None
     pitch, inner = product(shape.dims[axis:]), product(shape.dims[axis + 1 :])
-    if pitch is None or inner != 1:  # TODO
+    if pitch is None or inner is None:
         return None
     return _Cut(ref, first * inner, size * inner, pitch)
 

@@ -6,7 +6,7 @@ element on rows of one table; what it ends in are the leaves of the update's exp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from graph_passes.analysis.constants import scalar
@@ -55,6 +55,7 @@ _ELEMENTWISE = {
     "Select": "select",
     "Pow": "pow",
 }
+_OF_UNIQUE_ROWS = _ELEMENTWISE | {"Rsqrt": "unique_rsqrt"}  # its bits depend on where in a tensor an element stands
 _COMPOSITION = "_UnaryOpsComposition"  # several unary ops, one after the other, as Grappler puts them together
 _MAX_ADDENDS = 8  # AddN adds this many inputs in one go, from left to right
 
@@ -130,7 +131,7 @@ class Tracer:
             return self._expressions.make("segment_sum", self.per_id(node.inputs[0]))
         if node.op in ("GatherV2", "ResourceGather") and self._takes(node.inputs[1], unique):
             return self._gathered(node)
-        return self._elementwise(ref, lambda item: self.unique_rows(item, unique))
+        return self._elementwise(ref, lambda item: self.unique_rows(item, unique), _OF_UNIQUE_ROWS)
 
     def use_ids(self, ids: UpdateIds) -> None:
         """Notes the ids of the statement; all of its parts must agree on them."""
@@ -185,7 +186,9 @@ class Tracer:
                 found = None
         return found
 
-    def _elementwise(self, ref: TensorRef, trace: Callable[[TensorRef], int]) -> int:
+    def _elementwise(
+        self, ref: TensorRef, trace: Callable[[TensorRef], int], ops: Mapping[str, str] = _ELEMENTWISE
+    ) -> int:
         graph, node = self._graph, self._graph.producer(ref)
         branch = self._guards.through(ref)
         if branch is not None:
@@ -195,12 +198,12 @@ class Tracer:
         if node.op == "Identity":
             return trace(node.inputs[0])
         if node.op == _COMPOSITION:
-            return self._composition(node, trace)
+            return self._composition(node, trace, ops)
         if node.op not in _ELEMENTWISE and node.op != "AddN":
             raise NotPackable("update_arithmetic", f"Nothing is known about the op {node.op} of '{node.name}'.")
         args = [self._operand(item, node, trace) for item in node.inputs]
         if node.op != "AddN":
-            return self._expressions.make(_ELEMENTWISE[node.op], *args)
+            return self._expressions.make(ops[node.op], *args)
         if len(args) > _MAX_ADDENDS:
             raise NotPackable("update_arithmetic", f"'{node.name}' adds more than {_MAX_ADDENDS} tensors.")
         total = args[0]
@@ -208,10 +211,10 @@ class Tracer:
             total = self._expressions.make("add", total, arg)
         return total
 
-    def _composition(self, node: Node, trace: Callable[[TensorRef], int]) -> int:
+    def _composition(self, node: Node, trace: Callable[[TensorRef], int], ops: Mapping[str, str]) -> int:
         value = trace(node.inputs[0])
         for name in node.attr("op_names", []):
-            op = _ELEMENTWISE.get(name.decode())
+            op = ops.get(name.decode())
             if op is None:
                 raise NotPackable("update_arithmetic", f"Nothing is known about {name.decode()} in '{node.name}'.")
             value = self._expressions.make(op, value)

@@ -154,6 +154,7 @@ def _call(
         segment_gradients=inputs.segment_gradients,
         segment_first=[0] * len(inputs.segment_gradients),
         segment_span=[0] * len(inputs.segment_gradients),
+        segment_pitch=[0] * len(inputs.segment_gradients),
         drop_negative=drop_negative,
         name=name,
     )

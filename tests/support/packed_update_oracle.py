@@ -15,11 +15,11 @@ from tests.support.packed_lookup_oracle import Lookup, effective_ids
 
 @dataclass(frozen=True)
 class Segment:
-    """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span)."""
+    """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span, pitch)."""
 
     table: int
     ids: int
-    gradients: tuple[tuple[int, int, int], ...] = ()
+    gradients: tuple[tuple[int, int, int, int], ...] = ()
     column: int = -1
     columns: int = 0
     wrap: int = 0
@@ -67,9 +67,10 @@ class Spec:
             "table_variables": [number for table in self.tables for number in table.states],
             "table_parameters": [number for table in self.tables for number in table.parameters],
             "table_gradients": [number for table in self.tables for number in table.gradients],
-            "segment_gradients": [number for number, _, _ in gradients],
-            "segment_first": [first for _, first, _ in gradients],
-            "segment_span": [span for _, _, span in gradients],
+            "segment_gradients": [number for number, *_ in gradients],
+            "segment_first": [first for _, first, _, _ in gradients],
+            "segment_span": [span for _, _, span, _ in gradients],
+            "segment_pitch": [pitch for *_, pitch in gradients],
             "drop_negative": self.drop_negative,
         }
 
@@ -126,11 +127,11 @@ def _segment_ids(segment: Segment, ids: list) -> np.ndarray:
     return effective_ids(lookup, ids).reshape(-1)
 
 
-def _gradient_rows(gradients: list, where: tuple[int, int, int], count: int, row: int) -> np.ndarray:
-    number, first, span = where
+def _gradient_rows(gradients: list, where: tuple[int, int, int, int], count: int, row: int) -> np.ndarray:
+    number, first, span, pitch = where
     gradient = gradients[number]
     if span:
-        gradient = gradient.reshape(-1, gradient.shape[-1])[:, first : first + span]
+        gradient = gradient.reshape(-1, pitch)[:, first : first + span]
     return gradient.reshape(count, row)
 
 
@@ -153,7 +154,9 @@ ELEMENTWISE = {
     "neg": lambda a: -a,
     "square": lambda a: a * a,
     "sqrt": np.sqrt,
+    "pow": lambda a, b: np.where(b == 0.5, np.sqrt(a), np.power(a, b)),
     "rsqrt": lambda a: tf.math.rsqrt(a).numpy(),
+    "row_rsqrt": lambda a: np.array([tf.math.rsqrt(row).numpy() for row in np.atleast_2d(a)], a.dtype).reshape(a.shape),
     "reciprocal": lambda a: tf.math.reciprocal(a).numpy(),
     "abs": np.abs,
     "sign": lambda a: np.sign(a) + np.zeros_like(a),  # of -0: 0
@@ -174,7 +177,9 @@ class _Run:
             opcode, *names = text.split()
             operands = [values[name] for name in names]
             kinds = [levels[name] for name in names]
-            if opcode in ELEMENTWISE:
+            if opcode == "unique_rsqrt":
+                level, value = kinds[0], self._unique_rsqrt(operands[0])
+            elif opcode in ELEMENTWISE:
                 level = min(kinds, key=("id", "row", "scalar").index)
                 if level == "id":
                     operands = [self._on_ids(*one) for one in zip(operands, kinds, strict=True)]
@@ -184,6 +189,13 @@ class _Run:
             else:
                 level, value = "row", self._on_rows(opcode, operands, kinds, values["s0"])
             values[f"v{number}"], levels[f"v{number}"] = value, level
+
+    def _unique_rsqrt(self, value: np.ndarray) -> np.ndarray:
+        """Rows that ids name form one tensor, in the order in which they are named first; the rest is whole packets."""
+        result = tf.math.rsqrt(np.append(value, np.ones(8, value.dtype))).numpy()[:-8].reshape(value.shape)
+        named = list(dict.fromkeys(row for row in self.id_rows if row >= 0))
+        result[named] = tf.math.rsqrt(value[named]).numpy()
+        return result
 
     def _on_ids(self, value: np.ndarray, kind: str) -> np.ndarray:
         return value[np.maximum(self.id_rows, 0)] if kind == "row" else value

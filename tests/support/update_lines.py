@@ -64,7 +64,7 @@ class Part(NamedTuple):
     pitch: int = 0
 
 
-_PART_FIELDS = ("gradients", "first", "span", "pitch")[:3]  # what the op has an attribute `segment_*` for
+_PART_FIELDS = ("gradients", "first", "span", "pitch")  # what the op has an attribute `segment_*` for
 
 
 class Segment(NamedTuple):

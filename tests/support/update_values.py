@@ -36,6 +36,8 @@ ELEMENTWISE = {
     "square": lambda a: a * a,
     "sqrt": np.sqrt,
     "rsqrt": tf.math.rsqrt,
+    "unique_rsqrt": tf.math.rsqrt,
+    "row_rsqrt": lambda a: np.stack([tf.math.rsqrt(row) for row in a]),
     "reciprocal": tf.math.reciprocal,
     "abs": np.abs,
     "sign": np.sign,

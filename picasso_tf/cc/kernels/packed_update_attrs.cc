@@ -78,6 +78,8 @@ absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
                                  "row gradient of each segment"));
   TF_RETURN_IF_ERROR(CheckLength(op, "segment_span", raw.segment_span.size(), n * each,
                                  "row gradient of each segment"));
+  TF_RETURN_IF_ERROR(CheckLength(op, "segment_pitch", raw.segment_pitch.size(), n * each,
+                                 "row gradient of each segment"));
   for (size_t i = 0; i < n; ++i) {
     // Segments are grouped by table, in order.
     const int64_t lowest = i == 0 ? 0 : raw.segment_table[i - 1];
@@ -86,10 +88,13 @@ absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
     SegmentSpec segment{ids[i], static_cast<int>(raw.segment_table[i]), {}};
     for (size_t g = 0; g < each; ++g) {
       const size_t at = i * each + g;
-      TF_RETURN_IF_ERROR(
-          CheckIndex(op, "segment_first", at, raw.segment_first[at], 0, kMaxColumns));
-      TF_RETURN_IF_ERROR(CheckIndex(op, "segment_span", at, raw.segment_span[at], 0, kMaxColumns));
-      segment.gradients.push_back({gradients[i][g], raw.segment_first[at], raw.segment_span[at]});
+      const int64_t span = raw.segment_span[at];
+      const int64_t pitch = raw.segment_pitch[at];
+      const int64_t first = raw.segment_first[at];
+      TF_RETURN_IF_ERROR(CheckIndex(op, "segment_pitch", at, pitch, 0, kMaxColumns));
+      TF_RETURN_IF_ERROR(CheckIndex(op, "segment_span", at, span, 0, pitch + 1));
+      TF_RETURN_IF_ERROR(CheckIndex(op, "segment_first", at, first, 0, pitch - span + 1));
+      segment.gradients.push_back({gradients[i][g], first, span, pitch});
     }
     TableSpec& table = attrs->tables[segment.table];
     if (table.num_segments++ == 0) table.first_segment = i;

@@ -29,7 +29,8 @@ using Inputs = std::vector<int>;
 struct GradientSpec {
   int gradient;
   int64_t first;
-  int64_t span;  // 0: all of the tensor
+  int64_t span;   // 0: all of the tensor
+  int64_t pitch;  // columns of the matrix that it is seen as
 };
 
 struct SegmentSpec : IdsSpec {
@@ -73,7 +74,7 @@ struct RawAttrs {
   tensorflow::DataTypeVector ids_types;
   std::vector<std::string> program, results, table_names;
   std::vector<int64_t> table_variables, table_parameters, table_gradients;
-  std::vector<int64_t> segment_table, segment_gradients, segment_first, segment_span;
+  std::vector<int64_t> segment_table, segment_gradients, segment_first, segment_span, segment_pitch;
   RawIds segment;
 };
 
@@ -105,6 +106,7 @@ absl::Status ReadAttrs(const Context& context, Extent extent, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("segment_gradients", &raw.segment_gradients));
   TF_RETURN_IF_ERROR(context.GetAttr("segment_first", &raw.segment_first));
   TF_RETURN_IF_ERROR(context.GetAttr("segment_span", &raw.segment_span));
+  TF_RETURN_IF_ERROR(context.GetAttr("segment_pitch", &raw.segment_pitch));
   TF_RETURN_IF_ERROR(context.GetAttr("drop_negative", &raw.drop_negative));
   return CheckAttrs(extent, raw, attrs);
 }

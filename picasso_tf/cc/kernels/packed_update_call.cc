@@ -13,15 +13,6 @@ namespace packed_update {
 using tensorflow::DataTypeString;
 using tensorflow::Tensor;
 
-namespace {
-
-// Elements of the last dimension: the width of a tensor that is seen as a matrix.
-int64_t Width(const Tensor& tensor) {
-  return tensor.dims() == 0 ? 1 : tensor.dim_size(tensor.dims() - 1);
-}
-
-}  // namespace
-
 absl::Status Call::Prepare() {
   TF_RETURN_IF_ERROR(FindInitialised());
   locks_.Take(vars_);
@@ -157,21 +148,19 @@ absl::Status Call::BindGradient(const std::string& reader, const GradientSpec& s
     rows->pitch = row;
     return absl::OkStatus();
   }
-  const int64_t width = Width(gradient);
-  if (spec.first + spec.span > width) {
-    return InvalidIn(attrs_.op, what, " is read from column ", spec.first, " to ",
-                     spec.first + spec.span - 1, ", but it has shape ",
-                     gradient.shape().DebugString(), ".");
+  if (gradient.NumElements() % spec.pitch != 0) {
+    return InvalidIn(attrs_.op, what, " is read as a matrix of ", spec.pitch,
+                     " columns, but it has shape ", gradient.shape().DebugString(), ".");
   }
   if (row == 0 || spec.span % row != 0) {
     return InvalidIn(attrs_.op, what, " is read ", spec.span,
                      " columns wide, which is no multiple of the table's row of ", row,
                      " elements.");
   }
-  rows->pitch = width;
+  rows->pitch = spec.pitch;
   rows->first = spec.first;
   rows->ids_per_row = spec.span / row;
-  const int64_t found = gradient.NumElements() / width * rows->ids_per_row;
+  const int64_t found = gradient.NumElements() / spec.pitch * rows->ids_per_row;
   if (found != segment.num_ids) {
     return InvalidIn(attrs_.op, what, " has rows for ", found, " ids in these columns, but there are ",
                      segment.num_ids, " ids.");

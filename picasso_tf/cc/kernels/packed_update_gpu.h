@@ -8,7 +8,8 @@
 //      elements of a row, by interpreting the program with its values in shared
 //      memory. They go through the ids of the row in order, as the CPU does, so
 //      that both give the same bits, except that roots and reciprocals, max and min
-//      have no packet form here. All instructions round as IEEE 754 says.
+//      have no packet form here: all round as IEEE 754 says, but for pow, which is
+//      CUDA's and may differ in its last bits.
 //
 // Nothing waits for the GPU, so an id that is out of range cannot be reported: it is
 // skipped, as by TensorFlow's own scatter on GPU. Everything but the launches also

@@ -4,8 +4,7 @@
 // into phases, each of which computes row values and then runs once over the ids,
 // for all reductions that need no result of a later one. Values of ids are computed
 // anew in each phase that needs them, one id at a time. Row and id values live in
-// slots, which are used again when their value is no longer needed; scalars are
-// computed once for each table.
+// slots, which are used again and again; scalars are computed once for each table.
 
 #ifndef PICASSO_TF_CC_KERNELS_PACKED_UPDATE_GPU_CODE_H_
 #define PICASSO_TF_CC_KERNELS_PACKED_UPDATE_GPU_CODE_H_

@@ -4,6 +4,9 @@
 #ifndef PICASSO_TF_CC_KERNELS_PACKED_UPDATE_GPU_PROGRAM_H_
 #define PICASSO_TF_CC_KERNELS_PACKED_UPDATE_GPU_PROGRAM_H_
 
+#include <cstring>
+#include <type_traits>
+
 #include "picasso_tf/cc/kernels/packed_update_gpu_work.h"
 #include "picasso_tf/cc/kernels/update_arithmetic.h"
 
@@ -43,6 +46,19 @@ struct __attribute__((may_alias, aligned(kGpuLanes<T> * sizeof(T)))) Stride {
   T lanes[kGpuLanes<T>];
 };
 
+template <typename T>
+PICASSO_GPU_INLINE void StoreStride(const Stride<T>& all, T* to) {
+#if defined(__CUDA_ARCH__)
+  // Written as an assignment it would become a store for each lane.
+  using Words = std::conditional_t<sizeof(all) == sizeof(uint4), uint4, uint2>;
+  Words words;
+  memcpy(&words, &all, sizeof(all));
+  __stwb(reinterpret_cast<Words*>(to), words);
+#else
+  *reinterpret_cast<Stride<T>*>(to) = all;
+#endif
+}
+
 // Loads the first `count` lanes; the others are 0.
 template <typename T>
 PICASSO_GPU_INLINE PackOf<T> LoadPack(const T* from, int64_t count) {
@@ -66,7 +82,7 @@ PICASSO_GPU_INLINE void StorePack(const PackOf<T>& pack, int64_t count, T* to) {
     Stride<T> all;
     PICASSO_GPU_UNROLL
     for (int i = 0; i < kGpuLanes<T>; ++i) all.lanes[i] = Value<T>::Store(pack.lanes[i]);
-    *reinterpret_cast<Stride<T>*>(to) = all;
+    StoreStride(all, to);
     return;
   }
   PICASSO_GPU_UNROLL
@@ -195,6 +211,7 @@ PICASSO_GPU_INLINE void UpdatePack(const Work& work, int64_t table_number, int64
     RunSteps(work, phase.row_begin, phase.row_end, begin < end, slots);
     if (phase.row_end < phase.id_end) RunIds(work, phase, begin, end, column, lanes, slots);
   }
+  PICASSO_GPU_LOOP
   for (int i = 0; i < work.num_stores; ++i) {
     const GpuMove move = work.stores[i];
     StorePack(slots.Get(move.value), lanes, static_cast<T*>(table.states[move.source]) + place);

@@ -121,7 +121,7 @@ template <typename T>
 void TestRandomRules(int count) {
   Random random(2);
   for (int i = 0; i < count; ++i) {
-    Case<T> one = RandomCase<T>(random, RandomRule(random, Draw(random, 1, 25)), 12);
+    Case<T> one = RandomCase<T>(random, RandomRule(random, Draw(random, 1, 25), /*pow=*/true), 12);
     CheckCase(one);
   }
 }

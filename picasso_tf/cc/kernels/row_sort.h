@@ -24,6 +24,7 @@ class SortedIds {
     id_bits_ = BitsFor(table.num_ids);
     row_bits_ = BitsFor(table.rows);
     keys_.reset(new uint64_t[table.num_ids]);
+    size_ = 0;
     for (int64_t i = 0; i < table.num_segments; ++i) {
       if (!Append(table.segments[i], drop_negative)) return false;
     }
@@ -67,7 +68,7 @@ class SortedIds {
 
  private:
   static constexpr int kDigitBits = 11;      // counters of one pass stay in the L1 cache
-  static constexpr int64_t kFewKeys = 64;  // below this counters cost more than comparing
+  static constexpr int64_t kFewKeys = 64;   // below this counters cost more than comparing
 
   bool Append(const Segment& segment, bool drop_negative) {
     switch (segment.id_kind) {

@@ -42,7 +42,13 @@ PICASSO_HOST_DEVICE PICASSO_INLINE Compute<T> Evaluate(Compute<T> a, Compute<T> 
   if constexpr (kOpcode == Opcode::kSquare) return Rounded<T>(a * a);
   if constexpr (kOpcode == Opcode::kSqrt) return Rounded<T>(std::sqrt(a));
   // On half types Eigen's scalar code rounds twice.
-  if constexpr (kOpcode == Opcode::kRsqrt) return Rounded<T>(C(1) / Rounded<T>(std::sqrt(a)));
+  if constexpr (IsRsqrt(kOpcode)) {
+    return Rounded<T>(C(1) / Rounded<T>(std::sqrt(a)));
+  }
+  // TensorFlow's Ftrl takes the root where the power is its usual one.
+  if constexpr (kOpcode == Opcode::kPow) {
+    return Rounded<T>(b == C(0.5) ? std::sqrt(a) : std::pow(a, b));
+  }
   if constexpr (kOpcode == Opcode::kReciprocal) return Rounded<T>(C(1) / a);
   if constexpr (kOpcode == Opcode::kAbs) return std::fabs(a);
   if constexpr (kOpcode == Opcode::kSign) {

@@ -31,16 +31,19 @@ class Mapper {
     all_work_ = all_work;
     last_streams_.swap(streams_);
     streams_ = streams;
-    runs_ = 0;
+    num_chains_ = 0;
+    is_one_chain_ = true;
   }
 
   // Whether all instructions since BeginTile were one chain, which Repeat can run
   // for another tile.
-  bool IsOneChain() const { return runs_ == 1 && whole_ == elements_; }
+  bool IsOneChain() const {
+    return is_one_chain_ && num_chains_ == 1 && whole_ == elements_;
+  }
 
   // Does what was done to the tile before this one.
   void Repeat() {
-    ++runs_;
+    ++num_chains_;
     if (!streams_.empty()) {
       const int64_t step = streams_[0] - last_streams_[0];
       for (const C** pointer : moving_) *pointer += step;
@@ -54,9 +57,7 @@ class Mapper {
     const bool scalars = in[0].scalar && (instruction.num_operands == 1 || in[1].scalar);
     if (!kHasChains || !IsChainable(instruction.opcode) || n < chains_.block ||
         chains_.block == 0 || scalars) {
-      Flush();
-      whole_ = 0;  // not a chain
-      ++runs_;
+      Break();
       RunLoop(instruction, in, out, n);
       ahead_.Fetch(n, all_work_);
       return;
@@ -66,7 +67,13 @@ class Mapper {
     waiting_.push_back({instruction, {in[0], in[1]}, out, brief});
   }
 
-  // Whatever reads a result otherwise than through Map must call this first.
+  // To be called before anything but Map reads or writes values.
+  void Break() {
+    Flush();
+    is_one_chain_ = false;
+  }
+
+  // Does what is waiting.
   void Flush() {
     if (waiting_.empty()) return;
     if constexpr (kHasChains) RunChain();
@@ -86,7 +93,7 @@ class Mapper {
   };
 
   void RunChain() {
-    ++runs_;
+    ++num_chains_;
     BuildChain();
     num_links_ = waiting_.size();
     whole_ = elements_ - elements_ % chains_.block;
@@ -105,7 +112,7 @@ class Mapper {
     for (int64_t at = 0; at < whole_; at += chains_.block) {
       chains_.run(chain_.data(), at);
       ahead_.Fetch(chains_.block * num_links_, all_work_);
-      if (runs_ > 1) continue;
+      if (num_chains_ > 1) continue;
       for (const C* stream : streams_) {
         const char* from = reinterpret_cast<const char*>(stream + at) + kStreamAhead;
         for (size_t k = 0; k < chains_.block * sizeof(C); k += kCacheLine) {
@@ -191,7 +198,8 @@ class Mapper {
   std::vector<Link<C>> chain_;
   int64_t num_links_ = 0;  // instructions of the chain
   int64_t whole_ = 0;      // elements that the chain does
-  int runs_ = 0;           // chains and loops since the tile began
+  int num_chains_ = 0;     // since the tile began
+  bool is_one_chain_ = false;  // and nothing else was done
   std::vector<C*> streams_;
   std::vector<C*> last_streams_;  // of the tile before
   std::vector<const C**> moving_;  // what a chain holds of streams

@@ -34,10 +34,13 @@ namespace packed_update {
   X(kLessEqual, "less_equal", 2)                 \
   X(kEqual, "equal", 2)                          \
   X(kNotEqual, "not_equal", 2)                   \
+  X(kPow, "pow", 2)                              \
   X(kNeg, "neg", 1)                              \
   X(kSquare, "square", 1)                        \
   X(kSqrt, "sqrt", 1)                            \
   X(kRsqrt, "rsqrt", 1)                          \
+  X(kRowRsqrt, "row_rsqrt", 1)                   \
+  X(kUniqueRsqrt, "unique_rsqrt", 1)             \
   X(kReciprocal, "reciprocal", 1)                \
   X(kAbs, "abs", 1)                              \
   X(kSign, "sign", 1)                            \
@@ -69,12 +72,20 @@ constexpr bool IsReduction(Opcode opcode) {
 constexpr bool IsTouched(Opcode opcode) { return opcode >= Opcode::kTouchedAdd; }
 constexpr bool IsElementwise(Opcode opcode) { return opcode < Opcode::kSegmentSum; }
 
+// Reciprocal roots come in three kinds, by the tensor that stock TensorFlow takes
+// them of: the whole table, one row at a time, or the distinct rows in the order in
+// which ids name them first. They differ in where packets of elements end.
+constexpr bool IsRsqrt(Opcode opcode) {
+  return opcode == Opcode::kRsqrt || opcode == Opcode::kRowRsqrt ||
+         opcode == Opcode::kUniqueRsqrt;
+}
+
 // Whether TensorFlow's CPU kernels give other bits for whole packets of elements
 // than for what is left at the end of a tensor: roots and reciprocals are then
 // estimates, and of two equal zeros max and min take the other one. So the result
 // depends on where an element stands.
 constexpr bool MayHavePacketForm(Opcode opcode) {
-  return opcode == Opcode::kRsqrt || opcode == Opcode::kReciprocal || opcode == Opcode::kMax ||
+  return IsRsqrt(opcode) || opcode == Opcode::kReciprocal || opcode == Opcode::kMax ||
          opcode == Opcode::kMin;
 }
 

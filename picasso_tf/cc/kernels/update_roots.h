@@ -20,7 +20,7 @@ namespace packed_update {
 template <typename T>
 constexpr bool HasPacketForm(Opcode opcode) {
 #if defined(__x86_64__)
-  const bool is_root = opcode == Opcode::kRsqrt || opcode == Opcode::kReciprocal;
+  const bool is_root = opcode != Opcode::kMax && opcode != Opcode::kMin;
   return MayHavePacketForm(opcode) &&
          (is_root ? std::is_same_v<Compute<T>, float> : std::is_same_v<Compute<T>, T>);
 #else
@@ -62,7 +62,7 @@ __attribute__((target("avx"))) inline void FloatRoots(Opcode opcode, const float
     if (opcode == Opcode::kSqrt) {
       x = _mm256_sqrt_ps(x);
     } else {
-      x = opcode == Opcode::kRsqrt ? PacketRsqrt(x) : PacketReciprocal(x);
+      x = opcode == Opcode::kReciprocal ? PacketReciprocal(x) : PacketRsqrt(x);
     }
     _mm256_storeu_ps(whole ? out + i : last, x);
     if (!whole) std::copy_n(last, n - i, out + i);

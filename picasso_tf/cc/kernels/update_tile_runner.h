@@ -12,6 +12,7 @@
 
 #include "picasso_tf/cc/kernels/packed_update.h"
 #include "picasso_tf/cc/kernels/row_sort.h"
+#include "picasso_tf/cc/kernels/update_ends.h"
 #include "picasso_tf/cc/kernels/update_located.h"
 #include "picasso_tf/cc/kernels/update_loops.h"
 #include "picasso_tf/cc/kernels/update_mapper.h"
@@ -39,6 +40,11 @@ class TileRunner {
         located_{{counts_, table, ids}, {counts_, table, ids}} {
     std::fill_n(Buffer(ZeroBuffer()), kTileElements, C(0));
     EvaluateScalars();
+    for (const Instruction& instruction : program_.instructions) {
+      if (instruction.opcode != Opcode::kUniqueRsqrt) continue;
+      end_of_distinct_ = EndOfDistinctRows(table, ids, kPacket);
+      break;
+    }
   }
 
   // Updates the rows of a tile; `next` is the tile after it, or nullptr.
@@ -68,6 +74,7 @@ class TileRunner {
  private:
   // Beside those of the plan: three to repeat rows for their ids, one of zeros.
   static constexpr int kSpareBuffers = 4;
+  static constexpr int64_t kPacket = 32 / sizeof(C);  // TensorFlow is built for AVX
   struct alignas(64) Line {
     C elements[64 / sizeof(C)];
   };
@@ -237,7 +244,7 @@ class TileRunner {
     if (!HasPacketForm<T>(instruction.opcode)) {
       return mapper_.Map(instruction, in, out, n, brief);
     }
-    mapper_.Flush();
+    mapper_.Break();
     if (instruction.opcode == Opcode::kMax || instruction.opcode == Opcode::kMin) {
       const Operand<C> swapped[] = {in[1], in[0]};
       loops_.map(instruction, out, swapped, n);
@@ -247,17 +254,12 @@ class TileRunner {
     CorrectEnd(instruction, in, out, n, level);
   }
 
-  // Computes again what stands after the last whole packet of the table, or of its
-  // ids.
+  // Computes again what stands after the last whole packet.
   void CorrectEnd(const Instruction& instruction, const Operand<C>* in, C* out, int64_t n,
                   Level level) const {
-    constexpr int64_t kPacket = 32 / sizeof(C);
-    const bool on_ids = level == Level::kId;
-    const int64_t all = (on_ids ? table_.num_ids : table_.rows) * table_.row;
-    const int64_t end = all - all % kPacket;
     for (int64_t i = 0; i * width_ < n; ++i) {
-      const int64_t first = (on_ids ? here_->Number(i) : tile_->Row(i)) * table_.row + column_;
-      for (int64_t k = std::max<int64_t>(end - first, 0); k < width_; ++k) {
+      const int64_t first = EndOfPackets(instruction.opcode, i, level) - column_;
+      for (int64_t k = std::max<int64_t>(first, 0); k < width_; ++k) {
         const int64_t at = i * width_ + k;
         const C a = in[0].data[in[0].scalar ? 0 : at];
         const C b = in[1].data == nullptr ? a : in[1].data[in[1].scalar ? 0 : at];
@@ -266,10 +268,20 @@ class TileRunner {
     }
   }
 
+  // The first column of row or id `i` of the tile that is in no whole packet.
+  int64_t EndOfPackets(Opcode opcode, int64_t i, Level level) const {
+    const int64_t row = table_.row;
+    if (opcode == Opcode::kRowRsqrt) return row - row % kPacket;
+    if (opcode == Opcode::kUniqueRsqrt) return end_of_distinct_.FirstColumn(tile_->Row(i), row);
+    const bool on_ids = level == Level::kId;
+    const int64_t all = (on_ids ? table_.num_ids : table_.rows) * row;
+    return all - all % kPacket - (on_ids ? here_->Number(i) : tile_->Row(i)) * row;
+  }
+
   // A row value, with a row for each id.
   Operand<C> Repeated(const Operand<C>& in, int spare) {
     if (tile_->unit() || in.scalar) return in;
-    mapper_.Flush();
+    mapper_.Break();
     C* out = Spare(spare);
     for (int64_t i = 0; i < here_->num_ids(); ++i) {
       std::copy_n(in.data + here_->places()[i] * width_, width_, out + i * width_);
@@ -284,7 +296,7 @@ class TileRunner {
 
   // The result for rows without ids, before any is added.
   void Begin(const Instruction& instruction, C* out) {
-    mapper_.Flush();
+    mapper_.Break();
     if (instruction.num_operands == 1) {
       std::fill_n(out, elements_, C(0));
     } else if (In(instruction, 0).scalar) {
@@ -312,13 +324,13 @@ class TileRunner {
     Operand<C> row = instruction.num_operands == 1 ? zero : In(instruction, 0);
     if (Step(instruction.opcode) != Opcode::kSelect) {
       if (row.scalar && x.scalar) {
-        mapper_.Flush();
+        mapper_.Break();
         row = Filled(row, elements_, out);
       }
       const Operand<C> in[] = {row, x};
       return mapper_.Map({Step(instruction.opcode), 2, {}}, in, out, elements_, brief);
     }
-    mapper_.Flush();
+    mapper_.Break();
     if (x.scalar) {
       Filled(x, elements_, out);
     } else {
@@ -341,7 +353,7 @@ class TileRunner {
   void Accumulate(int at, C* out) {
     const Instruction& instruction = program_.instructions[at];
     const int value = instruction.operands[instruction.num_operands - 1];
-    mapper_.Flush();
+    mapper_.Break();
     Operand<C> in = values_[value];
     if (in.scalar) in = Filled(in, here_->num_ids() * width_, Spare(0));
     if (program_.levels[value] == Level::kRow) in = Repeated(in, 0);
@@ -361,6 +373,7 @@ class TileRunner {
   std::vector<Operand<C>> values_;
   Mapper<T> mapper_;
 
+  EndOfDistinctRows end_of_distinct_;
   const Tile* tile_ = nullptr;
   Located<T> located_[2];
   Located<T>* here_ = &located_[0];

@@ -57,12 +57,11 @@ absl::Status CheckSegment(InferenceContext* c, const Attrs& attrs, const Segment
   if (segment.column >= 0) TF_RETURN_IF_ERROR(c->WithRank(ids, 2, &ids));
   for (const GradientSpec& gradient : segment.gradients) {
     const ShapeHandle shape = c->input(attrs.GradientInput(gradient.gradient));
-    if (gradient.span == 0 || !c->RankKnown(shape) || c->Rank(shape) == 0) continue;
-    const DimensionHandle width = c->Dim(shape, -1);
-    if (!c->ValueKnown(width) || gradient.first + gradient.span <= c->Value(width)) continue;
+    const DimensionHandle found = c->NumElements(shape);
+    if (gradient.span == 0 || !c->ValueKnown(found)) continue;
+    if (c->Value(found) % gradient.pitch == 0) continue;
     return InvalidIn(attrs.op, "a gradient of table '", attrs.tables[segment.table].name,
-                     "' is read from column ", gradient.first, " to ",
-                     gradient.first + gradient.span - 1, ", but it has shape ",
+                     "' is read as a matrix of ", gradient.pitch, " columns, but it has shape ",
                      c->DebugString(shape), ".");
   }
   return absl::OkStatus();
@@ -91,18 +90,19 @@ instructions such as "square g0" or "scatter_sub s0 v5". Its values are
   v0, v1, ...  results of the instructions
 
 Elementwise instructions: add sub mul div max min squared_difference div_no_nan,
-greater greater_equal less less_equal equal not_equal (giving 1 or 0), neg square
-sqrt rsqrt reciprocal abs sign, and select c a b. A row's value that meets values
-of ids is repeated for each id of the row. From ids to rows lead segment_sum x,
-scatter_add r x, scatter_sub r x and scatter_update r x, which take the ids of a row
-in order, one rounding for each. touched_add r x, touched_sub r x and
+greater greater_equal less less_equal equal not_equal (giving 1 or 0), pow, neg
+square sqrt rsqrt reciprocal abs sign, and select c a b. row_rsqrt and unique_rsqrt
+are rsqrt with the bits that TensorFlow gives for one row at a time and for a tensor
+of the distinct rows. A row's value that meets values of ids is repeated for each id
+of the row. From ids to rows lead segment_sum x, scatter_add r x, scatter_sub r x and
+scatter_update r x, which take the ids of a row in order, one rounding for each. touched_add r x, touched_sub r x and
 touched_update r x change only rows that have an id. Each instruction rounds once,
 as a TensorFlow op of its own would.
 
 The variables are locked for writing during the call. A value that was read from
 one before does not change. Ids are checked first: if one is out of range nothing is
-written. On a GPU, which cannot report it, such an id is skipped, and rsqrt and
-reciprocal are 1 / sqrt(x) and 1 / x in the arithmetic of IEEE 754.
+written. A GPU cannot report it and skips such an id; rsqrt and reciprocal are there
+1 / sqrt(x) and 1 / x as IEEE 754 rounds them, and pow is CUDA's.
 
 variables: Handles of distinct variables.
 ids: Tensors of ids, of any shape.
@@ -127,10 +127,10 @@ segment_columns: How many adjacent columns it reads; 0 where the column is -1.
 segment_wrap: Added to a negative id before the range check; 0 for none.
 segment_narrow: Whether an id is first truncated to int32.
 segment_gradients: Which of `gradients` are its row gradients, segment by segment.
-segment_first: First column to read of each, seen as a matrix as wide as its last
-  dimension.
+segment_first: First column to read of each, seen as a matrix.
 segment_span: Columns to read in each row, a multiple of the table's row; 0: the
   whole tensor, row after row of the table.
+segment_pitch: Columns of that matrix; 0 where the span is.
 drop_negative: Whether a negative id is skipped; else it is out of range.
 )doc";
 
@@ -166,6 +166,7 @@ drop_negative: Whether a negative id is skipped; else it is out of range.
       .Attr("segment_gradients: list(int)")                                           \
       .Attr("segment_first: list(int)")                                               \
       .Attr("segment_span: list(int)")                                                \
+      .Attr("segment_pitch: list(int)")                                               \
       .Attr("drop_negative: bool = false")                                            \
       .SetIsStateful()                                                                \
       .SetShapeFn(CheckShapes<extent>)                                                \

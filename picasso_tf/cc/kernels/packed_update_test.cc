@@ -1,0 +1,495 @@
+// Stand-alone test of the packed update: no TensorFlow, no test framework. From the project's root:
+//
+//   g++ -std=c++17 -g -O1 -ffp-contract=off -fsanitize=address,undefined -pthread -I. -o packed_update_test
+//       picasso_tf/cc/kernels/packed_update_test.cc   (one line)
+//   ./packed_update_test
+//
+// Each call is made by the CPU code, in tasks on a pool of threads, and compared with a slow
+// interpreter that follows the definition. Buffers have no byte to spare, so that the address
+// sanitizer sees any access beyond them.
+
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "picasso_tf/cc/kernels/packed_update_cpu.h"
+#include "picasso_tf/cc/kernels/parallel_blocks.h"
+
+namespace {
+
+using namespace picasso::packed_update;
+using picasso::IdKind;
+
+int passed = 0;
+int failed = 0;
+
+#define CHECK(condition)                                                    \
+  do {                                                                      \
+    const bool good = (condition);                                          \
+    ++(good ? passed : failed);                                             \
+    if (!good) std::printf("line %d: failed: %s\n", __LINE__, #condition);  \
+  } while (false)
+
+std::mt19937_64 random_source(20210821);
+
+int64_t Random(int64_t begin, int64_t end) { return begin + random_source() % (end - begin); }
+
+template <typename T>
+std::vector<T> RandomValues(int64_t size) {
+  std::vector<T> values(size);
+  for (T& value : values) value = Value<T>::Store(Random(1, 64) / 16.0f);
+  return values;
+}
+
+Program Parsed(const Counts& counts, const std::vector<std::string>& instructions,
+               const std::vector<std::string>& results) {
+  Program program;
+  const std::string problem = ProgramParser(counts, &program).Parse(instructions, results);
+  if (!problem.empty()) std::printf("%s\n", problem.c_str());
+  CHECK(problem.empty());
+  return program;
+}
+
+// Tables with everything that they point to.
+template <typename T>
+class Model {
+ public:
+  explicit Model(const Program& program) : program_(program) {
+    parameters_ = RandomValues<T>(program.counts.parameters);
+    for (const T& parameter : parameters_) parameter_pointers_.push_back(&parameter);
+  }
+
+  // Ids of each segment: how many, below which row, and in how many columns.
+  struct Ids {
+    int64_t count;
+    int64_t rows;
+    int64_t columns = 1;
+  };
+
+  void AddTable(int64_t rows, int64_t row, const std::vector<Ids>& segments) {
+    const Counts& counts = program_.counts;
+    Table table;
+    table.rows = rows;
+    table.row = row;
+    for (int i = 0; i < counts.states; ++i) states_.push_back(RandomValues<T>(rows * row));
+    auto& fields = table_gradient_pointers_.emplace_back();
+    for (int i = 0; i < counts.table_gradients; ++i) {
+      fields.push_back(values_.emplace_back(RandomValues<T>(rows * row)).data());
+    }
+    table.table_gradients = fields.data();
+    table.parameters = parameter_pointers_.data();
+    auto& list = segments_.emplace_back();
+    for (const Ids& ids : segments) list.push_back(MakeSegment(table, ids));
+    for (Segment& segment : list) {
+      segment.first_id = table.num_ids;
+      table.num_ids += segment.num_ids;
+    }
+    table.segments = list.data();
+    table.num_segments = list.size();
+    tables_.push_back(table);
+  }
+
+  // The states after the CPU code, or after the slow interpreter.
+  std::deque<std::vector<T>> ByCpu(bool all_rows, int threads) const;
+  std::deque<std::vector<T>> Wanted(bool all_rows) const;
+
+  std::vector<Table>& tables() { return tables_; }
+
+ private:
+  Segment MakeSegment(const Table& table, const Ids& ids) {
+    Segment segment;
+    segment.table_rows = table.rows;
+    segment.num_ids = ids.count / ids.columns * ids.columns;
+    segment.ids_columns = ids.columns;
+    segment.ids_pitch = ids.columns + 1;
+    segment.ids_first = 1;
+    segment.id_kind = IdKind::kInt64;
+    auto& values = ids_.emplace_back(ids.count / ids.columns * segment.ids_pitch);
+    for (int64_t& id : values) id = Random(0, ids.rows);
+    segment.ids = values.data();
+    auto& gradients = gradients_.emplace_back();
+    for (int i = 0; i < program_.counts.row_gradients; ++i) {
+      GradientRows rows;
+      rows.first = i;
+      rows.ids_per_row = ids.columns;
+      rows.pitch = rows.first + ids.columns * table.row;
+      const int64_t size = segment.num_ids / ids.columns * rows.pitch;
+      rows.data = values_.emplace_back(RandomValues<T>(size)).data();
+      gradients.push_back(rows);
+    }
+    segment.gradients = gradients.data();
+    return segment;
+  }
+
+  const Program& program_;
+  std::vector<Table> tables_;
+  std::deque<std::vector<T>> states_;  // as they are before
+  std::deque<std::vector<T>> values_;
+  std::deque<std::vector<int64_t>> ids_;
+  std::deque<std::vector<Segment>> segments_;
+  std::deque<std::vector<GradientRows>> gradients_;
+  std::deque<std::vector<const void*>> table_gradient_pointers_;
+  std::vector<T> parameters_;
+  std::vector<const void*> parameter_pointers_;
+};
+
+// Starts a thread for each task.
+class TestPool {
+ public:
+  explicit TestPool(int threads) : threads_(threads) {}
+  ~TestPool() {
+    for (std::thread& thread : started_) thread.join();
+  }
+  int NumThreads() const { return threads_; }
+  void Schedule(std::function<void()> task) { started_.emplace_back(std::move(task)); }
+
+ private:
+  int threads_;
+  std::vector<std::thread> started_;
+};
+
+template <typename T>
+std::deque<std::vector<T>> Model<T>::ByCpu(bool all_rows, int threads) const {
+  auto states = states_;
+  std::vector<Table> tables = tables_;
+  std::deque<std::vector<void*>> pointers;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (i % program_.counts.states == 0) pointers.emplace_back();
+    pointers.back().push_back(states[i].data());
+  }
+  std::vector<SortedIds> ids(tables.size());
+  for (size_t i = 0; i < tables.size(); ++i) {
+    tables[i].states = pointers[i].data();
+    CHECK(ids[i].Build(tables[i], /*drop_negative=*/true));
+  }
+  const Plans<T> plans(program_);
+  const std::vector<Task> tasks = CutTasks<T>(program_, tables, ids, all_rows);
+  TestPool pool(threads);
+  picasso::ParallelBlocks(&pool, tasks.size(), threads, [&](int64_t i) {
+    const int64_t table = tasks[i].table;
+    RunTask<T>(plans, tables[table], ids[table], all_rows, tasks[i]);
+  });
+  return states;
+}
+
+// One row at a time: a value is a list of rows, one for the row of the table or one for each id.
+template <typename T>
+std::deque<std::vector<T>> Model<T>::Wanted(bool all_rows) const {
+  const Counts& counts = program_.counts;
+  auto states = states_;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const Table& table = tables_[t];
+    std::vector<std::vector<int64_t>> ids_of(table.rows);
+    for (int64_t s = 0; s < table.num_segments; ++s) {
+      const Segment& segment = table.segments[s];
+      for (int64_t j = 0; j < segment.num_ids; ++j) {
+        const int64_t row = IdAt(segment, j);
+        if (row >= 0) ids_of[row].push_back(segment.first_id + j);
+      }
+    }
+    for (int64_t at = 0; at < table.rows * table.row; ++at) {
+      const std::vector<int64_t>& ids = ids_of[at / table.row];
+      if (!all_rows && ids.empty()) continue;
+      std::vector<std::vector<Compute<T>>> values(program_.NumValues());
+      for (int v = 0; v < counts.FirstResult(); ++v) {
+        if (v < counts.states) {
+          values[v] = {Value<T>::Load(states_[t * counts.states + v][at])};
+        } else if (v < counts.FirstTableGradient()) {
+          for (int64_t id : ids) {
+            const T* row = GradientRow<T>(table, v - counts.states, id);
+            values[v].push_back(Value<T>::Load(row[at % table.row]));
+          }
+        } else if (v < counts.FirstParameter()) {
+          const int i = v - counts.FirstTableGradient();
+          values[v] = {Value<T>::Load(static_cast<const T*>(table.table_gradients[i])[at])};
+        } else {
+          values[v] = {Value<T>::Load(parameters_[v - counts.FirstParameter()])};
+        }
+      }
+      for (size_t i = 0; i < program_.instructions.size(); ++i) {
+        const Instruction& instruction = program_.instructions[i];
+        const auto in = [&](int k, size_t j) {
+          const int v = instruction.operands[k];
+          return values[v][program_.levels[v] == Level::kId ? j : 0];
+        };
+        auto& out = values[counts.FirstResult() + i];
+        if (IsElementwise(instruction.opcode)) {
+          const bool on_ids = program_.levels[counts.FirstResult() + i] == Level::kId;
+          for (size_t j = 0; j < (on_ids ? ids.size() : 1); ++j) {
+            Compute<T> x[3];
+            for (int k = 0; k < instruction.num_operands; ++k) x[k] = in(k, j);
+            out.push_back(Evaluate<T>(instruction.opcode, x[0], x[1], x[2]));
+          }
+          continue;
+        }
+        const int last = instruction.num_operands - 1;
+        Compute<T> row = last == 0 ? Compute<T>(0) : in(0, 0);
+        const size_t steps = IsTouched(instruction.opcode) ? !ids.empty() : ids.size();
+        for (size_t j = 0; j < steps; ++j) {
+          const Opcode step = Step(instruction.opcode);
+          row = step == Opcode::kSelect ? in(last, j) : Evaluate<T>(step, row, in(last, j), row);
+        }
+        out = {row};
+      }
+      for (int state = 0; state < counts.states; ++state) {
+        states[t * counts.states + state][at] = Value<T>::Store(values[program_.results[state]][0]);
+      }
+    }
+  }
+  return states;
+}
+
+template <typename T>
+bool Same(const std::deque<std::vector<T>>& a, const std::deque<std::vector<T>>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t k = 0; k < a[i].size(); ++k) {
+      const bool nan = Value<T>::Load(a[i][k]) != Value<T>::Load(a[i][k]) &&
+                       Value<T>::Load(b[i][k]) != Value<T>::Load(b[i][k]);
+      if (!nan && std::memcmp(&a[i][k], &b[i][k], sizeof(T)) != 0) return false;
+    }
+  }
+  return true;
+}
+
+template <typename T>
+void CheckUpdated(const Model<T>& model) {
+  for (bool all_rows : {false, true}) {
+    const auto wanted = model.Wanted(all_rows);
+    for (int threads : {1, 4}) CHECK(Same(model.ByCpu(all_rows, threads), wanted));
+  }
+}
+
+struct Rule {
+  std::vector<std::string> program, results;
+  Counts counts;
+};
+
+const Rule kRules[] = {
+    {{"mul g0 p0", "scatter_sub s0 v0"}, {"v1"}, {1, 1, 0, 1}},
+    {{"square g0", "scatter_add s1 v0", "mul g0 p0", "add v1 p1", "sqrt v3", "div v2 v4",
+      "scatter_sub s0 v5"},
+     {"v6", "v1"},
+     {2, 1, 0, 2}},
+    {{"segment_sum g0", "sub v0 s1", "mul v1 p0", "add s1 v2", "square g0", "segment_sum v4",
+      "sub v5 s2", "mul v6 p1", "add s2 v7", "mul v3 p2", "sqrt v8", "add v10 p3", "div v9 v11",
+      "sub s0 v12"},
+     {"v13", "v3", "v8"},
+     {3, 1, 0, 4}},
+    // Results that cross, and tables' own gradients.
+    {{"add t0 p0", "touched_update s1 v0", "mul s1 s2"}, {"s1", "v1", "s0"}, {3, 1, 1, 1}},
+    {{"greater s0 p0", "select v0 s0 t0", "segment_sum s1", "touched_add v1 v2"},
+     {"v3", "p0"},
+     {2, 2, 1, 1}},
+};
+
+template <typename T>
+void TestRules() {
+  for (const Rule& rule : kRules) {
+    const Program program = Parsed(rule.counts, rule.program, rule.results);
+    Model<T> model(program);
+    model.AddTable(70, 8, {{90, 70}});
+    model.AddTable(50, 33, {{20, 50}, {0, 1}, {60, 10, 3}});
+    model.AddTable(300, 1, {{400, 300, 4}});
+    model.AddTable(2000, 16, {{500, 2000}});
+    model.AddTable(5, 1, {{5000, 5}});   // more ids of a row than a buffer holds
+    model.AddTable(3, 2500, {{7, 3}});   // rows longer than a buffer
+    model.AddTable(9, 0, {{7, 9}});
+    model.AddTable(0, 4, {});
+    model.AddTable(600, 5, {});
+    CheckUpdated(model);
+  }
+}
+
+std::string RandomOperand(const Counts& counts, const std::vector<Level>& levels, bool of_rows) {
+  while (true) {
+    const int value = Random(0, levels.size());
+    if (of_rows && levels[value] == Level::kId) continue;
+    const int first[] = {0, counts.FirstRowGradient(), counts.FirstTableGradient(),
+                         counts.FirstParameter(), counts.FirstResult()};
+    int kind = 4;
+    while (value < first[kind]) --kind;
+    return "sgtpv"[kind] + std::to_string(value - first[kind]);
+  }
+}
+
+template <typename T>
+void TestRandomPrograms(int count) {
+  const char* names[] = {"add",         "sub",         "mul",         "div",         "square",
+                         "sqrt",        "neg",         "less",        "select",      "segment_sum",
+                         "scatter_add", "scatter_sub", "scatter_update", "touched_add",
+                         "touched_sub", "touched_update", "segment_sum", "scatter_add"};
+  const int operands[] = {2, 2, 2, 2, 1, 1, 1, 2, 3, 1, 2, 2, 2, 2, 2, 2, 1, 2};
+  for (int round = 0; round < count; ++round) {
+    const Counts counts = {static_cast<int>(Random(1, 4)), 2, 1, 2};
+    std::vector<std::string> text, results;
+    Program program;
+    while (text.size() < 9) {
+      program = Program();
+      ProgramParser(counts, &program).Parse(text, {});
+      const int pick = Random(0, 18);
+      std::string line = names[pick];
+      for (int i = 0; i < operands[pick]; ++i) {
+        const bool of_rows = pick >= 10 && (i == 0 || line[0] == 't') && operands[pick] == 2;
+        line += " " + RandomOperand(counts, program.levels, of_rows);
+      }
+      text.push_back(line);
+    }
+    program = Program();
+    ProgramParser(counts, &program).Parse(text, {});
+    for (int i = 0; i < counts.states; ++i) {
+      results.push_back(RandomOperand(counts, program.levels, true));
+    }
+    program = Parsed(counts, text, results);
+    Model<T> model(program);
+    model.AddTable(Random(1, 400), Random(1, 20), {{Random(0, 300), 1, 1}, {Random(0, 60), 1, 2}});
+    const int64_t rows = Random(1, 900);
+    model.AddTable(rows, Random(1, 9), {{Random(0, 500), rows}});
+    CheckUpdated(model);
+  }
+}
+
+void TestHalfTypes() {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Half half = {static_cast<uint16_t>(bits)};
+    const float x = Value<Half>::Load(half);
+    const int exponent = bits >> 10 & 31;
+    const float magnitude = exponent == 0 ? std::ldexp(bits & 1023, -24)
+                                          : std::ldexp(1024 + (bits & 1023), exponent - 25);
+    if (exponent < 31) CHECK(x == (bits & 0x8000 ? -magnitude : magnitude));
+    if (x == x) CHECK(Value<Half>::Store(x).bits == bits);
+    if (x != x) CHECK((Value<Half>::Store(x).bits & 0x7e00) == 0x7e00);
+    const Bfloat16 brain = {static_cast<uint16_t>(bits)};
+    const float y = Value<Bfloat16>::Load(brain);
+    if (y == y) CHECK(Value<Bfloat16>::Store(y).bits == bits);
+    if (y != y) CHECK(Value<Bfloat16>::Load(Value<Bfloat16>::Store(y)) != y);
+    if (bits >= 0x7bff) continue;
+    // Between two halves the even one is taken, else the nearer.
+    const float next = Value<Half>::Load({static_cast<uint16_t>(bits + 1)});
+    const float middle = (x + next) / 2;
+    CHECK(Value<Half>::Store(middle).bits == bits + (bits & 1));
+    CHECK(Value<Half>::Store(std::nextafter(middle, 0.0f)).bits == bits);
+    CHECK(Value<Half>::Store(std::nextafter(middle, 1e9f)).bits == bits + 1);
+  }
+  CHECK(Value<Half>::Store(65519.99f).bits == 0x7bff);
+  CHECK(Value<Half>::Store(65520.0f).bits == 0x7c00);
+  CHECK(Value<Half>::Store(1e30f).bits == 0x7c00);
+  CHECK(Value<Half>::Store(1e-30f).bits == 0);
+}
+
+void TestSortedIds() {
+  for (int64_t rows : {1, 2, 100, 5000, 3000000}) {
+    for (int64_t count : {0, 1, 40, 3000}) {
+      std::vector<int32_t> values(count);
+      for (int32_t& id : values) id = Random(0, 4) == 0 ? -1 : Random(0, rows);
+      Segment segment;
+      segment.table_rows = rows;
+      segment.ids = values.data();
+      segment.id_kind = IdKind::kInt32;
+      segment.num_ids = count;
+      Table table;
+      table.rows = rows;
+      table.segments = &segment;
+      table.num_segments = 1;
+      table.num_ids = count;
+      SortedIds ids;
+      CHECK(ids.Build(table, true));
+      CHECK(ids.size() == count - std::count(values.begin(), values.end(), -1));
+      for (int64_t i = 0; i < ids.size(); ++i) {
+        CHECK(values[ids.Id(i)] == ids.Row(i));
+        const bool begins = i == 0 || ids.Row(i - 1) != ids.Row(i);
+        if (!begins) CHECK(ids.Id(i - 1) < ids.Id(i));
+        if (begins) CHECK(ids.Find(ids.Row(i)) == i && ids.RowStart(i) == i);
+        if (!begins) CHECK(ids.RowStart(i) == ids.RowEnd(i - 1));
+        if (i > 0) CHECK(ids.Row(i - 1) <= ids.Row(i));
+      }
+      CHECK(ids.Find(rows) == ids.size());
+      if (count == 0) continue;
+      values[count / 2] = rows;
+      SortedIds bad;
+      CHECK(!bad.Build(table, true));
+      CHECK(FirstBadId(segment, true) == count / 2);
+    }
+  }
+}
+
+// The loops of every instruction set that this machine has give the same bits.
+template <typename T>
+void TestInstructionSets() {
+  using C = Compute<T>;
+  std::vector<Loops<T>> sets = {Loops<T>::OfThisMachine()};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) sets.push_back(Avx2Loops<T>::All());
+#endif
+  const Loops<T> baseline = BaselineLoops<T>::All();
+  std::vector<C> a, b;
+  for (const T& value : RandomValues<T>(77)) a.push_back(Value<T>::Load(value));
+  for (const T& value : RandomValues<T>(77)) b.push_back(Value<T>::Load(value));
+  for (int opcode = 0; opcode < static_cast<int>(Opcode::kSegmentSum); ++opcode) {
+    const Opcode code = static_cast<Opcode>(opcode);
+    const int operands = code == Opcode::kSelect ? 3 : code < Opcode::kNeg ? 2 : 1;
+    const Instruction instruction = {code, operands, {}};
+    for (int scalars = 0; scalars < (operands == 1 ? 1 : operands == 2 ? 3 : 7); ++scalars) {
+      const Operand<C> in[] = {{a.data(), (scalars & 1) != 0},
+                               {b.data(), (scalars & 2) != 0},
+                               {a.data() + 1, (scalars & 4) != 0}};
+      std::vector<C> wanted(76), found(76);
+      baseline.map(instruction, wanted.data(), in, 76);
+      for (const Loops<T>& set : sets) {
+        set.map(instruction, found.data(), in, 76);
+        CHECK(std::memcmp(found.data(), wanted.data(), 76 * sizeof(C)) == 0);
+      }
+    }
+  }
+}
+
+#if defined(__x86_64__)
+// Chains too; the programs above run only those of the best instruction set.
+template <typename C>
+void TestChainsOfAvx2() {
+  if (!__builtin_cpu_supports("avx2")) return;
+  const Chains<C> chains = Avx2Chains<C>::All();
+  const int64_t n = 2 * chains.block;
+  const std::vector<C> a = RandomValues<C>(n), b = RandomValues<C>(n);
+  std::vector<C> out(n);
+  const Link<C> links[] = {
+      chains.Make(Verb::kLoad, false, a.data()),     chains.Make(Verb::kFrom, false, b.data()),
+      chains.Make(Verb::kMul, true, b.data()),       chains.Make(Verb::kStore, false, nullptr, out.data()),
+      chains.Make(Verb::kSquare, false, nullptr),    chains.Make(Verb::kSqrt, false, nullptr),
+      chains.Make(Verb::kInto, true, a.data()),      chains.Make(Verb::kAdd, false, out.data()),
+      chains.Make(Verb::kSub, true, a.data()),       chains.Make(Verb::kDiv, false, b.data()),
+      chains.Make(Verb::kStore, false, nullptr, out.data()),
+      chains.Make(Verb::kEnd, false, nullptr)};
+  for (int64_t at = 0; at < n; at += chains.block) chains.run(links, at);
+  for (int64_t i = 0; i < n; ++i) {
+    const C x = (b[i] - a[i]) * b[0];
+    CHECK(out[i] == (a[0] / std::sqrt(x * x) + x - a[0]) / b[i] || x == 0);
+  }
+}
+#endif
+
+template <typename T>
+void TestAllOf(int programs) {
+  TestRules<T>();
+  TestRandomPrograms<T>(programs);
+  TestInstructionSets<T>();
+}
+
+}  // namespace
+
+int main() {
+  TestHalfTypes();
+  TestSortedIds();
+  TestAllOf<float>(60);
+  TestAllOf<double>(20);
+  TestAllOf<Half>(20);
+  TestAllOf<Bfloat16>(20);
+#if defined(__x86_64__)
+  TestChainsOfAvx2<float>();
+  TestChainsOfAvx2<double>();
+#endif
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}

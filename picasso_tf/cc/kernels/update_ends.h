@@ -1,0 +1,55 @@
+// Where the last whole packet of elements ends in the tensors that stock TensorFlow
+// computes with: what comes after it takes another form of some instructions.
+
+#ifndef PICASSO_TF_CC_KERNELS_UPDATE_ENDS_H_
+#define PICASSO_TF_CC_KERNELS_UPDATE_ENDS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "picasso_tf/cc/kernels/row_sort.h"
+
+namespace picasso {
+namespace packed_update {
+
+// Of a tensor with the distinct rows that ids name, in the order in which they are
+// named first.
+class EndOfDistinctRows {
+ public:
+  EndOfDistinctRows() = default;
+
+  // `packet`: elements of one packet.
+  EndOfDistinctRows(const Table& table, const SortedIds& ids, int64_t packet) {
+    if (table.row % packet == 0) return;
+    int64_t distinct = 0;
+    std::vector<std::pair<int64_t, int64_t>> last;  // (first id, row), at most a packet of them
+    for (int64_t at = 0; at < ids.size(); at = ids.RowEnd(at), ++distinct) {
+      const std::pair<int64_t, int64_t> one(ids.Id(at), ids.Row(at));
+      last.insert(std::upper_bound(last.begin(), last.end(), one), one);
+      if (last.size() > static_cast<size_t>(packet)) last.erase(last.begin());
+    }
+    int64_t left = distinct * table.row % packet;
+    for (; left > 0; left -= table.row, last.pop_back()) {
+      columns_.emplace_back(last.back().second, std::max<int64_t>(table.row - left, 0));
+    }
+  }
+
+  // The first column of row `row` that comes after the last whole packet; `none` if
+  // none does.
+  int64_t FirstColumn(int64_t row, int64_t none) const {
+    for (const auto& one : columns_) {
+      if (one.first == row) return one.second;
+    }
+    return none;
+  }
+
+ private:
+  std::vector<std::pair<int64_t, int64_t>> columns_;  // (row, first column)
+};
+
+}  // namespace packed_update
+}  // namespace picasso
+
+#endif  // PICASSO_TF_CC_KERNELS_UPDATE_ENDS_H_
