@@ -62,7 +62,7 @@ def remarks(chunks: Mapping[str, Chunk], summaries: Mapping[str, Summary], dump_
 
 def _graph_lines(graphs: list[GraphFigures]) -> Iterator[str]:
     if not graphs:
-        yield "[red]The plugin saw no lookup[/] (a step compiled with --jit is closed to it in this version)."
+        yield "[red]The plugin saw no lookup.[/]"
         return
     # Of all the graphs of a run, the train step is the largest.
     step = max(graphs, key=lambda graph: graph.nodes_before)

@@ -14,6 +14,14 @@ CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _ROWS = ("ResourceGather", "ResourceGatherNd", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate")
 _HASHES = ("LookupTableFindV2", "LookupTableFind")
 _PASS_THROUGH = ("Identity", "Cast")
+# Input number of the seed. TensorFlow computes the key of a constant one before XLA sees it, by its own algorithm.
+_KINDS = ("Uniform", "Normal", "UniformInt", "UniformFullInt", "Binomial", "Poisson")
+_SEEDS = {f"StatelessRandom{kind}": 1 for kind in _KINDS} | {
+    "StatelessMultinomial": 2,
+    "StatelessParameterizedTruncatedNormal": 1,
+    "StatelessRandomGetKeyCounter": 0,
+    "StatelessTruncatedNormal": 1,
+}
 
 
 def compiled_calls(graph: Graph) -> list[Node]:
@@ -37,6 +45,23 @@ def table_ops(graph: Graph, function: str) -> Iterator[Node]:
     for node in nodes.values():
         if node.op in _ROWS or node.op in _HASHES or (node.op == "GatherV2" and _reads_variable(nodes, node)):
             yield node
+
+
+def constant_seed(graph: Graph, function: str) -> Node | None:
+    """A node of a function that draws random numbers from a seed which does not depend on anything, or None."""
+    nodes = {node.name: node for node in function_ops(graph.functions[function])}
+    for node in nodes.values():
+        place = _SEEDS.get(node.op)
+        if place is not None and _is_constant(nodes, node.inputs[place].node):
+            return node
+    return None
+
+
+def _is_constant(nodes: dict[str, Node], ref: str) -> bool:
+    node = nodes.get(ref.split(":")[0])
+    if node is None or (not node.inputs and node.op != "Const") or node.op == "ReadVariableOp":
+        return False
+    return all(_is_constant(nodes, item.node) for item in node.inputs)
 
 
 def _reads_variable(nodes: dict[str, Node], node: Node) -> bool:

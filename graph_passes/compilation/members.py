@@ -64,6 +64,8 @@ class Members:
         op = self._graph.nodes[name].op
         if op in _LIGHT:
             return 0
+        if op.startswith("Stateless"):
+            return 16  # XLA draws other random numbers than TensorFlow's kernels
         return 8 if op.startswith(_HEAVY) or op.endswith(_HEAVY) else 1
 
     def _may_go(self, node: Node) -> bool:

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from graph_passes.analysis.compiled_calls import CALLS, MUST_COMPILE, OPENED, compiled_lookups, handles_tables
+from graph_passes.analysis.compiled_calls import (
+    CALLS,
+    MUST_COMPILE,
+    OPENED,
+    compiled_lookups,
+    constant_seed,
+    handles_tables,
+)
 from graph_passes.analysis.tables import variable_of
 from graph_passes.analysis.xla_kernels import without_kernel
 from graph_passes.compilation.call_config import config_of, for_opened, is_optimized
@@ -82,6 +89,8 @@ def _why_not(graph: Graph, call: Node) -> Declined | None:
     if config is None or not is_optimized(config):
         return Declined("not_optimized", call.name)
     for name in reachable(graph.functions, call.attr("f").name):
+        if (random := constant_seed(graph, name)) is not None:
+            return Declined("constant_seed", call.name, f"'{random.name}' draws random numbers from a constant seed.")
         for node in function_ops(graph.functions[name]):
             if without_kernel(node, graph.functions):
                 return Declined("only_compiled", call.name, f"'{node.name}' is a {node.op}, which only XLA can run.")

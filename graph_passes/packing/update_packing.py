@@ -62,7 +62,7 @@ class UpdatePacking(Pass):
         gradient = _Arg() {T = float32, index = 2} @ /device:CPU:0 -> <?,4>
         rate = _Arg() {T = float32, index = 3} @ /device:CPU:0 -> <>
         step = Mul(gradient, rate) {T = float32} @ /device:CPU:0 -> <?,4>
-        picasso/update_packing/update = Picasso>PackedSparseUpdate(table, ids, gradient, rate) {drop_negative = false, dtype = float32, ids_types = [int32], num_gradients = 1, num_parameters = 1, num_row_gradients = 1, num_scalars = 1, num_states = 1, num_table_gradients = 0, num_variables = 1, program = ["mul p0 g0", "scatter_sub s0 v0"], results = ["v1"], rule = "SGD, sparse gradient (Keras 3)", segment_column = [-1], segment_columns = [0], segment_first = [0], segment_gradients = [0], segment_ids = [0], segment_narrow = [false], segment_span = [0], segment_table = [0], segment_wrap = [0], table_gradients = [], table_names = ["update"], table_parameters = [0], table_variables = [0]} @ /device:CPU:0
+        picasso/update_packing/update = Picasso>PackedSparseUpdate(table, ids, gradient, rate) {drop_negative = false, dtype = float32, ids_types = [int32], num_gradients = 1, num_parameters = 1, num_row_gradients = 1, num_scalars = 1, num_states = 1, num_table_gradients = 0, num_variables = 1, program = ["mul p0 g0", "scatter_sub s0 v0"], results = ["v1"], rule = "SGD, sparse gradient (Keras 3)", segment_column = [-1], segment_columns = [0], segment_first = [0], segment_gradients = [0], segment_ids = [0], segment_narrow = [false], segment_pitch = [0], segment_span = [0], segment_table = [0], segment_wrap = [0], table_gradients = [], table_names = ["update"], table_parameters = [0], table_variables = [0]} @ /device:CPU:0
     """  # noqa: E501
 
     max_group_size: int | None = None

@@ -31,6 +31,7 @@ REASONS: dict[str, str] = {
     "update_arithmetic": "It is no arithmetic on rows that packed updates know.",
     # xla_open
     "not_optimized": "TensorFlow does not optimize the function of this call, so nothing in it could be packed.",
+    "constant_seed": "XLA draws other random numbers than TensorFlow from a constant seed, so the call stays compiled.",
     "only_compiled": "It holds an op that only XLA can run.",
     # xla_close
     "nothing_to_compile": "No part of the opened function is worth a call into XLA.",

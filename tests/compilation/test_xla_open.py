@@ -140,3 +140,17 @@ def test_conditionals_around_rows_and_loops_around_lookups_are_lowered(op: str, 
 def test_two_calls_of_one_function_get_a_copy_each() -> None:
     result = opened(step(lookup("rows", "a, b")), calls=call() + "\n" + call("other"))
     assert [result.nodes[name].attr("f").name for name in ("call", "other")] == ["step_opened", "step_opened_1"]
+
+
+SEEDED = "key = StatelessRandomGetKeyCounter({seed}) {{Tseed = int32}}"
+
+
+@pytest.mark.parametrize(("seed", "declined"), [("two", {"call": "constant_seed"}), ("b", None)])
+def test_random_numbers_from_a_constant_seed_stay_with_xla(seed: str, declined: dict[str, str] | None) -> None:
+    two = "two = Const() {dtype = int32, value = int32[2](1, 2)}"
+    lines = [two, lookup("rows", "a, b"), SEEDED.format(seed=seed)]
+    text = "\n".join([graph(*ARGS, call()), step(*lines)])
+    if declined is not None:
+        check_rewrite(XlaOpen(), text, None, declined=declined)
+    else:
+        assert run(XlaOpen(), graph_of(text)).report.rewritten == ["call"]

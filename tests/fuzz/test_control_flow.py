@@ -126,7 +126,7 @@ def test_a_train_step_inside_a_loop_is_packed() -> None:
         return step
 
     report = check(make, IDS)
-    assert [len(item.members) for item in report.packed] == [2]
+    assert [(item.kind, len(item.members)) for item in report.packed] == [("update", 2), ("lookup", 2)]
     assert codes(report) == []
 
 

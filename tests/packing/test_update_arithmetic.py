@@ -48,7 +48,7 @@ def detail(*lines: str) -> str:
         (op("x", "Neg", "sums"), "neg v0"),
         (op("x", "Square", "sums"), "square v0"),
         (op("x", "Sqrt", "sums"), "sqrt v0"),
-        (op("x", "Rsqrt", "sums"), "rsqrt v0"),
+        (op("x", "Rsqrt", "sums"), "unique_rsqrt v0"),
         (op("x", "Abs", "sums"), "abs v0"),
         (op("x", "Sign", "sums"), "sign v0"),
         (op("x", "Reciprocal", "sums"), "reciprocal v0"),
