@@ -34,7 +34,16 @@ class Report:
         if not self.graphs:
             return "No graph has been optimised yet."
         table = Table(title="picasso-tf")
-        for heading in ("graph", "nodes before", "nodes after", "lookups packed", "updates packed", "into ops", "declined", "ms"):
+        for heading in (
+            "graph",
+            "nodes before",
+            "nodes after",
+            "lookups packed",
+            "updates packed",
+            "into ops",
+            "declined",
+            "ms",
+        ):
             table.add_column(heading, justify="left" if heading == "graph" else "right")
         for graph in self.graphs:
             table.add_row(

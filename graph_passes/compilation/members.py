@@ -27,6 +27,22 @@ _LIGHT = frozenset(
     {"Identity", "IdentityN", "NoOp", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "Const", "ReadVariableOp"}
     | {"StopGradient", "PreventGradient", "Snapshot", "Rank", "Size", "Assert", "AssignVariableOp"}
 )
+# XLA and TensorFlow's kernels agree on these only as long as nothing is out of range and nothing is NaN. So that no step
+# fails that XLA ran, they are worth a region of their own.
+_TOLERANT = frozenset(
+    {
+        "GatherV2",
+        "GatherNd",
+        "ScatterNd",
+        "TensorScatterAdd",
+        "TensorScatterSub",
+        "TensorScatterUpdate",
+        "CheckNumerics",
+    }
+    | {"SparseSoftmaxCrossEntropyWithLogits", "ArgMax", "ArgMin", "TopKV2", "LeftShift", "RightShift"}
+)
+_DIVISIONS = frozenset({"Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"})
+_ALONE = 16
 # Of these types only handles of variables may cross the border of a region, and only inwards.
 _BOUND = ("variant", "string", "resource")
 
@@ -61,12 +77,21 @@ class Members:
 
     def weight(self, name: str) -> int:
         """What it is worth to compile a node."""
-        op = self._graph.nodes[name].op
+        node = self._graph.nodes[name]
+        op = node.op
         if op in _LIGHT:
             return 0
-        if op.startswith("Stateless"):
-            return 16  # XLA draws other random numbers than TensorFlow's kernels
+        if op.startswith("Stateless") or self._is_tolerant(node):  # XLA also draws other random numbers
+            return _ALONE
         return 8 if op.startswith(_HEAVY) or op.endswith(_HEAVY) else 1
+
+    def _is_tolerant(self, node: Node) -> bool:
+        """Whether XLA gives a value where TensorFlow's kernel raises, or another value."""
+        if node.op == "Cast":
+            return "float" in (node.attr("SrcT") or "") and "int" in (node.attr("DstT") or "")
+        if node.op in _DIVISIONS:
+            return "int" in (node.attr("T") or "") and node.inputs[1].node not in self.free
+        return node.op in _TOLERANT
 
     def _may_go(self, node: Node) -> bool:
         graph = self._graph

@@ -206,7 +206,9 @@ def _check_like_first(tables: Sequence[UpdateTable], i: int) -> None:
     for what in ("states", "table_gradients", "parameters"):
         found, wanted = len(getattr(table, what)), len(getattr(first, what))
         if found != wanted:
-            raise ConfigError(f"All tables must have as many {what}. Received: {wanted} and, in `tables[{i}]`, {found}.")
+            raise ConfigError(
+                f"All tables must have as many {what}. Received: {wanted} and, in `tables[{i}]`, {found}."
+            )
     if len(table.ids) != len(table.gradients):
         raise ConfigError(
             f"`tables[{i}]` must have a list of gradients for each of its ids. "

@@ -128,9 +128,7 @@ BAD_CALLS = {
     "`table_gradients[0]` must be in [0, 1), but it is 5.": (with_tables(Table((0,), (0,), (5,))), {}),
     "`segment_table[0]` must be in [0, 1), but it is 1.": (with_segments(Segment(1, 0, ((0, 0, 0, 0),))), {}),
     "`segment_table[1]` must be in [1, 2), but it is 0.": (
-        dataclasses.replace(
-            with_tables(TABLE, Table((1,), (0,))), segments=(Segment(1, 0, ((0, 0, 0, 0),)), SEGMENT)
-        ),
+        dataclasses.replace(with_tables(TABLE, Table((1,), (0,))), segments=(Segment(1, 0, ((0, 0, 0, 0),)), SEGMENT)),
         {"variables": [(3, 2), (3, 2)]},
     ),
     "`segment_ids[0]` must be in [0, 1), but it is 2.": (with_segments(Segment(0, 2, ((0, 0, 0, 0),))), {}),
@@ -138,7 +136,10 @@ BAD_CALLS = {
         with_segments(Segment(0, 0, ((0, 0, 0, 0),), 2, 0)),
         {},
     ),
-    "`segment_wrap[0]` must not be negative, but it is -3.": (with_segments(Segment(0, 0, ((0, 0, 0, 0),), wrap=-3)), {}),
+    "`segment_wrap[0]` must not be negative, but it is -3.": (
+        with_segments(Segment(0, 0, ((0, 0, 0, 0),), wrap=-3)),
+        {},
+    ),
     "`segment_gradients[0]` must be in [0, 1), but it is 1.": (with_segments(Segment(0, 0, ((1, 0, 0, 0),))), {}),
     "`segment_first[0]` must be in [0, 1), but it is -1.": (with_segments(Segment(0, 0, ((0, -1, 2, 2),))), {}),
     "`segment_first[0]` must be in [0, 1), but it is 1.": (with_segments(Segment(0, 0, ((0, 1, 2, 2),))), {}),

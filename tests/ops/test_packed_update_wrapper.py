@@ -124,9 +124,7 @@ def test_updates_and_lookups_on_many_threads_lose_nothing():
 
     def work(order):
         try:
-            tables = [
-                UpdateTable([variables[i]], [ids], [[tf.ones([200, 16])]], parameters=[-1.0]) for i in order
-            ]
+            tables = [UpdateTable([variables[i]], [ids], [[tf.ones([200, 16])]], parameters=[-1.0]) for i in order]
             for _ in range(steps):
                 packed_sparse_update(tables, SGD, ["v1"])
                 for variable in variables:
