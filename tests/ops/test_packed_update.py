@@ -14,8 +14,14 @@ UNARY = ("neg", "square", "sqrt", "rsqrt", "row_rsqrt", "reciprocal", "abs", "si
 # The last bits of a power are those of the C library, which neither NumPy nor TensorFlow uses.
 EXACT = [name for name in ELEMENTWISE if name != "pow"]
 STOCK = {
-    **{"add": tf.add, "sub": tf.subtract, "mul": tf.multiply, "div": tf.divide, "div_no_nan": tf.math.divide_no_nan},
-    **{"max": tf.maximum, "min": tf.minimum, "neg": tf.negative},
+    "add": tf.add,
+    "sub": tf.subtract,
+    "mul": tf.multiply,
+    "div": tf.divide,
+    "div_no_nan": tf.math.divide_no_nan,
+    "max": tf.maximum,
+    "min": tf.minimum,
+    "neg": tf.negative,
 }
 BOTH = pytest.mark.parametrize("all_rows", [False, True], ids=["sparse", "dense"])
 

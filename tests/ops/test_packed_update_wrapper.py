@@ -58,7 +58,7 @@ def table(**changes):
 @pytest.mark.parametrize(
     ("tables", "sentence"),
     [
-        (lambda: [], "`tables` must hold at least one table. Received: none."),
+        (list, "`tables` must hold at least one table. Received: none."),
         (lambda: [table(states=[])], "`tables[0].states` must hold at least one variable. Received: none."),
         (lambda: [table(states=[3])], "`tables[0].states[0]` must be a tf.Variable or a Keras variable. Received: 3."),
         (

@@ -68,9 +68,11 @@ absl::Status ReadOutputs(const RawAttrs& raw, Attrs* attrs) {
   for (size_t i = 0; i < n; ++i) {
     // Pieces are grouped by output, in order.
     const int64_t lowest = i == 0 ? 0 : raw.piece_output[i - 1];
-    TF_RETURN_IF_ERROR(CheckIndex(kOp, "piece_output", i, raw.piece_output[i], lowest, raw.num_outputs));
     TF_RETURN_IF_ERROR(
-        CheckIndex(kOp, "piece_source", i, raw.piece_source[i], -raw.num_dense, attrs->lookups.size()));
+        CheckIndex(kOp, "piece_output", i, raw.piece_output[i], lowest, raw.num_outputs));
+    TF_RETURN_IF_ERROR(
+        CheckIndex(kOp, "piece_source", i, raw.piece_source[i], -raw.num_dense,
+                   attrs->lookups.size()));
     TF_RETURN_IF_ERROR(CheckIndex(kOp, "piece_width", i, raw.piece_width[i], 0, kMaxWidth));
     OutputSpec& output = attrs->outputs[raw.piece_output[i]];
     output.pieces.push_back({raw.piece_source[i], raw.piece_width[i]});
@@ -84,7 +86,8 @@ absl::Status ReadOutputs(const RawAttrs& raw, Attrs* attrs) {
 }
 
 absl::Status ReadShapes(const RawAttrs& raw, Attrs* attrs) {
-  TF_RETURN_IF_ERROR(CheckLength(kOp, "shape_lookup", raw.shape_lookup.size(), raw.num_shapes, "shape"));
+  TF_RETURN_IF_ERROR(
+      CheckLength(kOp, "shape_lookup", raw.shape_lookup.size(), raw.num_shapes, "shape"));
   TF_RETURN_IF_ERROR(
       CheckLength(kOp, "shape_templates", raw.shape_templates.size(), raw.num_shapes, "shape"));
   for (int i = 0; i < raw.num_shapes; ++i) {

@@ -10,13 +10,10 @@
 
 #include "picasso_tf/cc/kernels/packed_lookup.h"
 
-#include <cstdio>
 #include <deque>
-#include <functional>
-#include <random>
-#include <thread>
 #include <vector>
 
+#include "picasso_tf/cc/kernels/kernel_test.h"
 #include "picasso_tf/cc/kernels/packed_lookup_cpu.h"
 #include "picasso_tf/cc/kernels/packed_lookup_gpu.h"
 #include "picasso_tf/cc/kernels/parallel_blocks.h"
@@ -25,18 +22,7 @@ namespace {
 
 using namespace picasso::packed_lookup;
 
-int passed = 0;
-int failed = 0;
-
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    ++((condition) ? passed : failed);                                            \
-    if (!(condition)) std::printf("line %d: failed: %s\n", __LINE__, #condition); \
-  } while (false)
-
-std::mt19937_64 random_source(20210821);
-
-int64_t Random(int64_t begin, int64_t end) { return begin + random_source() % (end - begin); }
+using namespace kernel_test;
 
 using Bytes = std::vector<char>;
 
@@ -316,32 +302,6 @@ void TestBlocks() {
   CHECK(RowTraffic({pieces.data(), 8, 10}) == 8 * (kBlockBytes + 4));
 }
 
-// Starts a thread for each task; every third one only after the call has returned.
-class TestPool {
- public:
-  explicit TestPool(int threads) : threads_(threads) {}
-  ~TestPool() {
-    for (auto& task : late_) Start(task);
-    for (std::thread& thread : started_) thread.join();
-  }
-  int NumThreads() const { return threads_; }
-  void Schedule(std::function<void()> task) {
-    if (++scheduled_ % 3 == 0) {
-      late_.push_back(std::move(task));
-    } else {
-      Start(std::move(task));
-    }
-  }
-
- private:
-  void Start(std::function<void()> task) { started_.emplace_back(std::move(task)); }
-
-  int threads_;
-  int scheduled_ = 0;
-  std::vector<std::function<void()>> late_;
-  std::vector<std::thread> started_;
-};
-
 void TestParallelBlocks() {
   for (int threads : {1, 2, 8}) {
     for (int64_t blocks : {0, 1, 2, 500}) {
@@ -369,6 +329,5 @@ int main() {
   TestPlanRefusesRowsBeyond32Bits();
   TestBlocks();
   TestParallelBlocks();
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return Report();
 }

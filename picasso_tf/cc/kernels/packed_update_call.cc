@@ -162,8 +162,8 @@ absl::Status Call::BindGradient(const std::string& reader, const GradientSpec& s
   rows->ids_per_row = spec.span / row;
   const int64_t found = gradient.NumElements() / spec.pitch * rows->ids_per_row;
   if (found != segment.num_ids) {
-    return InvalidIn(attrs_.op, what, " has rows for ", found, " ids in these columns, but there are ",
-                     segment.num_ids, " ids.");
+    return InvalidIn(attrs_.op, what, " has rows for ", found,
+                     " ids in these columns, but there are ", segment.num_ids, " ids.");
   }
   return absl::OkStatus();
 }

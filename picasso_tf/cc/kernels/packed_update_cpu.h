@@ -75,11 +75,11 @@ void UpdateAllRows(const Plans<T>& plans, const Table& table, const SortedIds& i
               [&](const Tile& tile, const Tile* next) { untouched.Run(tile, next); });
   const bool in_parts = table.row > kTileElements;  // then a tile is one row
   const int64_t last_key = ids.Find(end);
-  int64_t key = ids.Find(begin);
-  Tile tile;
+  Tile tile, next;
+  int64_t key = FillTile(table, ids, ids.Find(begin), last_key, &tile);
   while (begin < end) {
-    tile.Clear();
-    key = FillTile(table, ids, key, last_key, &tile);
+    next.Clear();
+    key = FillTile(table, ids, key, last_key, &next);
     const int64_t last = tile.num_rows > 0 ? tile.Row(tile.num_rows - 1) : end - 1;
     if (tile.num_rows == 0) {
       tiles.OfRows(begin, end);
@@ -87,11 +87,12 @@ void UpdateAllRows(const Plans<T>& plans, const Table& table, const SortedIds& i
       tiles.OfRows(begin, last);
       touched.Run(tile, nullptr);
     } else {
-      touched.Prepare(tile);
+      touched.Prepare(tile, next.num_rows > 0 ? &next : nullptr);
       tiles.OfRows(begin, last + 1);
       touched.Store();
     }
     begin = last + 1;
+    std::swap(tile, next);
   }
 }
 

@@ -57,13 +57,13 @@ class SortedIds {
     return Find(Row(at) + 1);  // a search: very many ids may name one row
   }
 
+  // Whether the row that `at` begins has no other key.
+  bool IsAlone(int64_t at) const { return at + 1 == size_ || Row(at + 1) != Row(at); }
+
   // The first key after those of the row that `at` begins.
   int64_t RowEnd(int64_t at) const {
-    const int64_t row = Row(at);
-    do {
-      ++at;
-    } while (at < size_ && Row(at) == row);
-    return at;
+    while (!IsAlone(at)) ++at;
+    return at + 1;
   }
 
  private:

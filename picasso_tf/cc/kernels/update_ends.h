@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "picasso_tf/cc/kernels/row_sort.h"
+#include "picasso_tf/cc/kernels/update_program.h"
+#include "picasso_tf/cc/kernels/update_values.h"
 
 namespace picasso {
 namespace packed_update {
@@ -47,6 +49,35 @@ class EndOfDistinctRows {
 
  private:
   std::vector<std::pair<int64_t, int64_t>> columns_;  // (row, first column)
+};
+
+// Where rows and ids of one table have elements that are in no whole packet.
+template <typename T>
+class PacketEnds {
+ public:
+  PacketEnds(const Program& program, const Table& table, const SortedIds& ids) : table_(table) {
+    for (const Instruction& instruction : program.instructions) {
+      if (instruction.opcode != Opcode::kUniqueRsqrt) continue;
+      distinct_ = EndOfDistinctRows(table, ids, kPacket);
+      break;
+    }
+  }
+
+  // The first such column of a row, or of the id with that number; it may be less
+  // than 0, or beyond the row.
+  int64_t FirstColumn(Opcode opcode, Level level, int64_t number) const {
+    const int64_t row = table_.row;
+    if (opcode == Opcode::kRowRsqrt) return row - row % kPacket;
+    if (opcode == Opcode::kUniqueRsqrt) return distinct_.FirstColumn(number, row);
+    const int64_t all = (level == Level::kId ? table_.num_ids : table_.rows) * row;
+    return all - all % kPacket - number * row;
+  }
+
+ private:
+  static constexpr int64_t kPacket = 32 / sizeof(Compute<T>);  // TensorFlow is built for AVX
+
+  const Table& table_;
+  EndOfDistinctRows distinct_;
 };
 
 }  // namespace packed_update

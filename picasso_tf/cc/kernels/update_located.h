@@ -17,50 +17,54 @@ namespace packed_update {
 
 constexpr int64_t kCacheLine = 64;
 
-// Memory to prefetch, a few cache lines at a time.
+// Rows to prefetch, a few at a time.
 class Ahead {
  public:
   void Clear() {
-    strips_.clear();
-    next_ = 0;
-    lines_ = 0;
+    lists_.clear();
+    list_ = 0;
+    row_ = 0;
+    num_rows_ = 0;
     credit_ = 0;
   }
 
-  void Add(const void* data, int64_t bytes) {
-    const char* begin = static_cast<const char*>(data);
-    strips_.push_back({begin, begin + bytes});
-    lines_ += bytes / kCacheLine + 1;
+  // `rows` must stay where they are.
+  template <typename T>
+  void Add(T* const* rows, int64_t count, int64_t bytes) {
+    if (count == 0 || bytes == 0) return;
+    lists_.push_back({reinterpret_cast<const char* const*>(rows), count, bytes});
+    num_rows_ += count;
   }
 
-  bool Full() const { return lines_ >= kMaxLines; }
-
-  // After `work` of `all_work` that there is until the memory is needed.
+  // After `work` of `all_work` that there is until the rows are needed.
   void Fetch(int64_t work, int64_t all_work) {
-    for (credit_ += work * lines_; credit_ >= all_work && next_ < strips_.size();
+    for (credit_ += work * num_rows_; credit_ >= all_work && list_ < lists_.size();
          credit_ -= all_work) {
-      Strip& strip = strips_[next_];
-      __builtin_prefetch(strip.at, 0, 3);
-      strip.at += kCacheLine;
-      if (strip.at < strip.end) continue;
+      const List& list = lists_[list_];
+      const char* row = list.rows[row_];
+      for (int64_t at = 0; at < list.bytes; at += kCacheLine) {
+        __builtin_prefetch(row + at, 0, 3);
+      }
       // It may begin in the middle of a line and end in one more.
-      if (strip.at - strip.end < kCacheLine - 1) __builtin_prefetch(strip.end - 1, 0, 3);
-      ++next_;
+      __builtin_prefetch(row + list.bytes - 1, 0, 3);
+      if (++row_ < list.count) continue;
+      row_ = 0;
+      ++list_;
     }
   }
 
-  void FetchAll() { Fetch(lines_, 1); }
+  void FetchAll() { Fetch(1, 1); }
 
  private:
-  static constexpr int64_t kMaxLines = 512;
-
-  struct Strip {
-    const char* at;
-    const char* end;
+  struct List {
+    const char* const* rows;
+    int64_t count;
+    int64_t bytes;  // of each row
   };
-  std::vector<Strip> strips_;
-  size_t next_ = 0;
-  int64_t lines_ = 0;  // of all strips
+  std::vector<List> lists_;
+  size_t list_ = 0;  // the next row
+  int64_t row_ = 0;
+  int64_t num_rows_ = 0;  // of all lists
   int64_t credit_ = 0;
 };
 
@@ -102,15 +106,15 @@ class Located {
 
   void Rewind() {
     touched_ = 0;
-    key_ = tile_->touched.empty() ? 0 : tile_->touched[0].begin;
+    key_ = 0;
   }
 
   // Takes as many of the tile's ids as fit a buffer. False: there are none left.
   bool NextIds() {
     num_ids_ = 0;
-    const auto& touched = tile_->touched;
-    for (; touched_ < touched.size() && num_ids_ < most_; ++touched_) {
-      const Tile::Touched& one = touched[touched_];
+    const int64_t num_touched = tile_->contiguous() ? 0 : tile_->num_rows;
+    for (; touched_ < num_touched && num_ids_ < most_; ++touched_) {
+      const Tile::Touched& one = tile_->touched[touched_];
       key_ = std::max(key_, one.begin);
       const int64_t last = std::min(one.end, key_ + most_ - num_ids_);
       for (; key_ < last; ++key_) {
@@ -138,19 +142,15 @@ class Located {
     const int64_t row_bytes = table_.row * sizeof(T);
     const int64_t strip_bytes = tile_->num_rows / num_strips_ * row_bytes;
     for (int i = 0; i < num_values(); ++i) {
-      for (int64_t k = 0; k < num_strips_ && !ahead->Full(); ++k) {
-        ahead->Add(Strips(i)[k], std::min(strip_bytes, kMaxBytes));
-      }
+      ahead->Add(Strips(i), num_strips_, std::min(strip_bytes, kMaxBytes));
     }
     for (int g = 0; g < counts_.row_gradients; ++g) {
-      for (int64_t i = 0; i < num_ids_ && !ahead->Full(); ++i) {
-        ahead->Add(Gradients(g)[i], std::min(row_bytes, kMaxBytes));
-      }
+      ahead->Add(Gradients(g), num_ids_, std::min(row_bytes, kMaxBytes));
     }
   }
 
  private:
-  static constexpr int64_t kMaxBytes = 4096;  // of one strip; the hardware sees longer ones
+  static constexpr int64_t kMaxBytes = 1024;  // the hardware sees longer streams
 
   void FindRows(int i, void* data) {
     T** rows = rows_.data() + i * most_;
@@ -171,7 +171,7 @@ class Located {
   std::vector<int32_t> places_;
   std::vector<int64_t> numbers_;
   int64_t num_ids_ = 0;
-  size_t touched_ = 0;  // the next id: of this row, at this key
+  int64_t touched_ = 0;  // the next id: of this row, at this key
   int64_t key_ = 0;
 };
 

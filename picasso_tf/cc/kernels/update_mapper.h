@@ -81,7 +81,7 @@ class Mapper {
   }
 
  private:
-  static constexpr int64_t kStreamAhead = 4096;  // bytes
+  static constexpr int64_t kStreamAhead = 512;  // bytes: the next block or two
   // Half types are rounded after each instruction: a chain has no place for it.
   static constexpr bool kHasChains = std::is_same_v<T, C>;
 

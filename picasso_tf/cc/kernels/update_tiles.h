@@ -32,23 +32,22 @@ struct Tile {
   int64_t num_rows = 0;
   int64_t first_row = -1;  // -1: the rows are those of `touched`
   int64_t num_ids = 0;
-  std::vector<Touched> touched;
+  std::vector<Touched> touched;  // the first num_rows of them, or none
 
   bool contiguous() const { return first_row >= 0; }
   // Each row has one id: values of rows and of ids have the same form.
   bool unit() const { return num_ids == num_rows; }
   int64_t Row(int64_t at) const { return contiguous() ? first_row + at : touched[at].row; }
 
-  void Add(const Touched& one) {
-    touched.push_back(one);
+  void Add(const Touched& one, int64_t most) {
+    touched.resize(most);
+    touched[num_rows++] = one;
     num_ids += one.end - one.begin;
-    ++num_rows;
   }
 
   void Clear() {
     num_rows = 0;
     num_ids = 0;
-    touched.clear();
   }
 };
 
@@ -60,7 +59,7 @@ inline int64_t FillTile(const Table& table, const SortedIds& ids, int64_t begin,
   while (begin < end && tile->num_rows < most) {
     const int64_t next = ids.RowEnd(begin);
     if (tile->num_rows > 0 && tile->num_ids + next - begin > most) break;
-    tile->Add({ids.Row(begin), begin, next});
+    tile->Add({ids.Row(begin), begin, next}, most);
     begin = next;
   }
   return begin;
@@ -87,14 +86,17 @@ class Tiles {
   // The rows that keys in [begin, end) name. Those with one id come in tiles of
   // their own: no row of theirs need be repeated or summed.
   void OfKeys(int64_t begin, int64_t end) {
-    for (int64_t key = begin; key < end;) {
-      const int64_t next = ids_.RowEnd(key);
-      const bool alone = next == key + 1;
-      Tile* tile = alone ? &one_ : &many_;
-      if (!alone && many_.num_ids + next - key > max_rows_) Submit(tile);
-      tile->Add({ids_.Row(key), key, next});
-      if (tile->num_rows == max_rows_) Submit(tile);
-      key = next;
+    while (begin < end) {
+      begin = TakeAlone(begin, end);
+      if (one_.num_rows == max_rows_) {
+        Submit(&one_);
+        continue;
+      }
+      if (begin == end) break;
+      const int64_t next = ids_.RowEnd(begin);
+      if (many_.num_ids + next - begin > max_rows_) Submit(&many_);
+      many_.Add({ids_.Row(begin), begin, next}, max_rows_);
+      begin = next;
     }
     Submit(&one_);
     Submit(&many_);
@@ -102,6 +104,17 @@ class Tiles {
   }
 
  private:
+  // Adds rows that have one id each, as long as there are such and the tile has room.
+  int64_t TakeAlone(int64_t begin, int64_t end) {
+    one_.touched.resize(max_rows_);
+    int64_t n = one_.num_rows;
+    for (; begin < end && n < max_rows_ && ids_.IsAlone(begin); ++begin, ++n) {
+      one_.touched[n] = {ids_.Row(begin), begin, begin + 1};
+    }
+    one_.num_rows = one_.num_ids = n;
+    return begin;
+  }
+
   void Submit(Tile* tile) {
     if (tile->num_rows == 0) return;
     if (waiting_.num_rows > 0) run_(waiting_, tile);
