@@ -10,12 +10,12 @@
 | `verify` | `PICASSO_VERIFY` | false | run the verifier around every pass |
 | `reproducer_dir` | `PICASSO_REPRODUCER_DIR` | see below | where a failing pass leaves its reproducer |
 
-`row_only_updates` leaves rows alone that no id of the batch names, also under rules that change every row in every step,
-such as Keras 3's Adam, momentum and RMSprop, weight decay and moving averages: their slots then decay only in steps that
-use them, and the variable is not moved by what is left in its slots. A step costs as much as the batch is large, not as
-the table is; what is learned is no longer what TensorFlow would learn. TensorFlow Addons' LazyAdam and DeepRec's Adam do
-the same. A constraint or a clip of the whole table, too, then works on the rows of the batch alone. Regularizers of a whole
-table, and tables without ids, are not affected.
+`row_only_updates` leaves rows alone that no id of the batch names, also under rules that change every row in every
+step, such as Keras 3's Adam, momentum and RMSprop, weight decay and moving averages: their slots then decay only in
+steps that use them, and the variable is not moved by what is left in its slots. A step costs as much as the batch is
+large, not as the table is; what is learned is no longer what TensorFlow would learn. TensorFlow Addons' LazyAdam and
+DeepRec's Adam do the same. A constraint or a clip of the whole table, too, then works on the rows of the batch alone.
+Regularizers of a whole table, and tables without ids, are not affected.
 
 Without `reproducer_dir` a reproducer goes to `failures` below `dump_dir`, or to `picasso_tf_failures` in the system's
 temporary folder. The knobs of the build (`PICASSO_CUDA` and others) are listed at the top of setup.py.

@@ -27,8 +27,8 @@ _LIGHT = frozenset(
     {"Identity", "IdentityN", "NoOp", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "Const", "ReadVariableOp"}
     | {"StopGradient", "PreventGradient", "Snapshot", "Rank", "Size", "Assert", "AssignVariableOp"}
 )
-# XLA and TensorFlow's kernels agree on these only as long as nothing is out of range and nothing is NaN. So that no step
-# fails that XLA ran, they are worth a region of their own.
+# XLA and TensorFlow's kernels agree on these only as long as nothing is out of range and nothing is NaN. So that no
+# step fails that XLA ran, they are worth a region of their own.
 _TOLERANT = frozenset(
     {
         "GatherV2",
