@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 from graph_passes.analysis.control_flow import exclusive, frames
@@ -32,7 +33,7 @@ class Legality:
         """
         left, declined = list(clusters), []
         while True:
-            needed = self._needed(left)
+            needed = self._needed(left) | self._shared_reads(left)
             refused: list[Cluster] = []
             for cluster in left:
                 try:
@@ -61,6 +62,11 @@ class Legality:
                     waiting.append(ref.node)
         return needed
 
+    def _shared_reads(self, clusters: Sequence[Cluster]) -> set[str]:
+        """Reads that two clusters use: one of these may stay after all, for want of gain or of fuel."""
+        users = Counter(read for cluster in clusters for _, read in dict.fromkeys(self._all.reads(cluster)))
+        return {read for read, count in users.items() if count > 1}
+
     def _settle(self, cluster: Cluster, needed: set[str]) -> None:
         members = {statement.node.name for statement in cluster.statements}
         reads = self._all.reads(cluster)
@@ -87,9 +93,8 @@ class Legality:
                 raise NotPackable("not_an_update")
 
     def _handles(self, cluster: Cluster) -> dict[str, TensorRef]:
-        nodes = [statement.node.name for statement in cluster.statements] + [
-            read for _, read in self._all.reads(cluster)
-        ]
+        nodes = [statement.node.name for statement in cluster.statements]
+        nodes += [read for _, read in self._all.reads(cluster)]
         refs = [ref for name in nodes for ref in self._all.graph.nodes[name].inputs]
         found: dict[str, TensorRef] = {}
         for ref in refs:

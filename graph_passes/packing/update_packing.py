@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -94,9 +95,10 @@ class UpdatePacking(Pass):
         )
         gone: dict[str, str] = {}
         for group in groups:
-            members = group.members
+            members, others = _of_distinct_variables(group)
+            report.declined += [Declined("shared_variable", name) for cluster in others for name in _names(cluster)]
             names = tuple(name for cluster in members for name in _names(cluster))
-            if reason := _no_gain(group):
+            if reason := _no_gain(members):
                 report.declined += [Declined(reason, name) for name in names]
             elif not context.take_fuel():
                 report.declined += [Declined("out_of_fuel", name) for name in names]
@@ -165,10 +167,22 @@ def _key(cluster: Cluster, around: dict[str, Context]) -> UpdateKey:
     return UpdateKey(node.device, cluster.dtype, around.get(node.name, frozenset()), program)
 
 
-def _no_gain(group: Group[Cluster]) -> str:
+def _of_distinct_variables(group: Group[Cluster]) -> tuple[list[Cluster], list[Cluster]]:
+    """The members of a group without those that read or write a variable which an earlier one has."""
+    taken: set[str] = set()
+    members: list[Cluster] = []
+    others: list[Cluster] = []
+    for cluster in group.members:
+        states = cluster.binding.states if cluster.binding is not None else ()
+        (others if taken.intersection(states) else members).append(cluster)
+        taken.update(states)
+    return members, others
+
+
+def _no_gain(members: Sequence[Cluster]) -> str:
     """The code of why one op would be no better than what is there, or ""."""
-    program = group.members[0].program
+    program = members[0].program
     assert program is not None
-    if len(group.members) == 1 and len(program.instructions) <= 2 and not program.sparse:
+    if len(members) == 1 and len(program.instructions) <= 2 and not program.sparse:
         return "single_update"
     return ""

@@ -26,6 +26,7 @@ REASONS: dict[str, str] = {
     "duplicates_apply_in_turn": "It applies each duplicate id in turn, which packed updates do not.",
     "not_an_update": "It assigns a value that the old one has no part in.",
     "read_between_updates": "Something reads the variable between two of its updates.",
+    "shared_variable": "Another update under the same rule reads or writes the same variable.",
     "single_update": "It has no fellow and is a single operation: nothing to gain.",
     "unknown_shape": "The shape of the variable is not known.",
     "update_arithmetic": "It is no arithmetic on rows that packed updates know.",

@@ -2,8 +2,10 @@
 
 import pytest
 
+from graph_passes.packing.update_packing import UpdatePacking
 from tests.packing.test_update_packing import ONE, SGD, STEPS, A, B, check
-from tests.support.lines import lookup, read, variable
+from tests.support.lines import arg, graph, lookup, read, variable
+from tests.support.rewrite import graph_of, run
 from tests.support.update_lines import PACK, Part, Segment, Table, op, scatter, updated, write
 
 ALONE = updated("t1, ids, g1, rate", *SGD, ONE, [Segment()])
@@ -201,3 +203,33 @@ def test_updates_that_wait_for_each_other_in_one_direction_are_packs_of_their_ow
 def test_two_variables_in_one_handle_are_one_variable() -> None:
     lines = ["same = Identity(t1) {T = resource}", STEPS[0], A, scatter("b", "Sub", "same, ids, x1")]
     check(lines, None, declined={"a": "unordered_write", "b": "unordered_write"})
+
+
+def test_variables_that_share_another_one_are_one_table() -> None:
+    lines = [arg("g", "float32", "<10,4>"), *[variable(name, index=i) for i, name in enumerate(("a", "b", "other"))]]
+    for name in ("a", "b"):
+        lines += [read(f"{name}_read", name), read(f"{name}_other", "other")]
+        lines += [op(f"{name}_sum", "AddV2", f"g, {name}_other", "<10,4>")]
+        lines += [op(f"{name}_step", "Mul", f"{name}_sum, {name}_read", "<10,4>")]
+        lines += [f"{name}_write = AssignSubVariableOp({name}, {name}_step) {{dtype = float32}}"]
+    lines += ["other_write = AssignSubVariableOp(other, g, ^a_write, ^b_write) {dtype = float32}"]
+    (packed,) = run(UpdatePacking(), graph_of(graph(*lines))).report.packed
+    assert set(packed.members) == {"a_write", "b_write", "other_write"}
+
+
+def test_a_variable_that_two_tables_read_keeps_the_second_out() -> None:
+    lines = [variable(name, index=i) for i, name in enumerate(("a", "b", "other"))]
+    for name in ("a", "b", "other"):
+        lines += [arg(f"{name}_ids", index=5), arg(f"{name}_g", "float32", "<?,4>", 6)]
+        lines += [
+            lookup(f"{name}_rows", f"other, {name}_ids"),
+            op(f"{name}_step", "Mul", f"{name}_g, {name}_rows", "<?,4>"),
+        ]
+    lines += [f"{name}_write = {SCATTER.format(name)}" for name in ("a", "b")]
+    lines += ["other_write = " + SCATTER.format("other").replace(")", ", ^a_write, ^b_write)", 1)]
+    report = run(UpdatePacking(), graph_of(graph(*lines))).report
+    assert [item.members for item in report.packed] == [("a_write",), ("other_write",)]
+    assert [(item.node, item.code) for item in report.declined] == [("b_write", "shared_variable")]
+
+
+SCATTER = "ResourceScatterSub({0}, {0}_ids, {0}_step) {{Tindices = int32, dtype = float32}}"
