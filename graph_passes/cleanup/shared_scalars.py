@@ -70,18 +70,23 @@ def _merged(graph: Graph) -> dict[str, str]:
     writes = {table_of(graph, node.inputs[0]).root for node in reads}
     reach = Reachability(graph, [write.name for root in writes if root in access for write in access[root].writes])
     around = contexts(graph)
-    first: dict[Hashable, str] = {}
-    same: dict[str, str] = {}
-    for node in graph.canonical():
-        if not _is_scalar(node) or node.name in graph.kept_for_data or node.op in _PER_FRAME:
+    alike: dict[Hashable, list[str]] = {}
+    same: dict[str, str] = {}  # so far, for the first one of those that are alike
+    for node in graph.topological:
+        if node.op in _PER_FRAME or node.name in graph.kept_for_data or not _is_scalar(node):
             continue
         key = _key(graph, node, reach, around, same)
-        if key is None:
-            continue
-        other = first.setdefault(key, node.name)
-        if other != node.name and (node.name not in graph.kept or graph.uses_of(TensorRef(node.name))):
-            same[node.name] = other
-    return same
+        if key is not None:
+            names = alike.setdefault(key, [])
+            names.append(node.name)
+            same[node.name] = names[0]
+    found = {}
+    for names in alike.values():
+        first = min(names)
+        for name in names:
+            if name != first and (name not in graph.kept or graph.uses_of(TensorRef(name))):
+                found[name] = first
+    return found
 
 
 def _is_scalar(node: Node) -> bool:
