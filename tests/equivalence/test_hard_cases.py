@@ -138,6 +138,7 @@ from picasso_tf import rewriter
 def stopped(*_):
     sys.exit(7)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 if sys.argv[1] == "TERM":
     signal.signal(signal.SIGTERM, stopped)
 original = rewriter.Rewriter._rewritten
