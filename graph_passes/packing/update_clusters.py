@@ -118,34 +118,32 @@ class Clusters:
 
     def roots(self, statements: Iterable[Statement]) -> list[str]:
         """Variables that statements read as states or write."""
-        values = [write.value for statement in statements for write in statement.writes]
-        reads = [self.expressions[leaf].data[0] for leaf in self.expressions.leaves(values, STATE)]
+        reads = [self.expressions[leaf].data[0] for leaf in self.expressions.leaves(_values(statements), STATE)]
         writes = [write.root for statement in statements for write in statement.writes]
         return list(dict.fromkeys([*writes, *reads]))
 
     def reads(self, cluster: Cluster) -> list[tuple[str, str]]:
         """(variable, read) of all states that are read from the graph."""
-        values = [write.value for statement in cluster.statements for write in statement.writes]
-        leaves = [self.expressions[leaf].data for leaf in self.expressions.leaves(values, STATE)]
+        leaves = [self.expressions[leaf].data for leaf in self.expressions.leaves(_values(cluster.statements), STATE)]
         return [leaf for leaf in leaves if leaf[1] is not None]
 
     def own_inputs(self, cluster: Cluster) -> list[str]:
         """Nodes whose outputs a cluster takes, and nodes that its reads and writes wait for."""
-        values = [write.value for statement in cluster.statements for write in statement.writes]
         found: dict[str, None] = {}
         for op in (GRADIENT, TABLE, PARAMETER):
-            for leaf in self.expressions.leaves(values, op):
+            for leaf in self.expressions.leaves(_values(cluster.statements), op):
                 data = self.expressions[leaf].data
                 sources = [source.ref for source in data] if op == GRADIENT else [data]
                 found |= {ref.node: None for ref in sources if isinstance(ref, TensorRef)}
         if cluster.ids is not None:
             found |= {source.ref.node: None for source in cluster.ids.segments}
-        members = {statement.node.name for statement in cluster.statements}
-        reads = {read for _, read in self.reads(cluster)}
+        own = dict.fromkeys(
+            [*(one.node.name for one in cluster.statements), *(read for _, read in self.reads(cluster))]
+        )
         context = self.context(cluster.node)
-        for name in [*members, *reads]:
+        for name in own:
             for control in self.graph.nodes[name].controls:
-                if control not in members and control not in reads and self.contexts.get(control, context) == context:
+                if control not in own and self.contexts.get(control, context) == context:
                     found[control] = None
         return list(found)
 
@@ -179,3 +177,7 @@ class Clusters:
                 level[cluster.name] = depth
             left = [cluster for cluster in left if cluster not in ready]
         return level, []
+
+
+def _values(statements: Iterable[Statement]) -> list[int]:
+    return [write.value for statement in statements for write in statement.writes]

@@ -10,8 +10,6 @@ from graph_passes.analysis.constants import constant, scalar
 from graph_passes.ir import Graph, Node, Shape, TensorRef, product
 from graph_passes.rewrite.ids import RESHAPES
 
-_CONCAT_AXIS_INPUT = 0
-
 
 class GradientSource(NamedTuple):
     """A tensor and which of its columns to read.
@@ -27,15 +25,6 @@ class GradientSource(NamedTuple):
     first: int = 0
     span: int = 0
     pitch: int = 0
-
-
-class _Cut(NamedTuple):
-    """What a slicing node does: `span` of `pitch` columns of `ref`, from `first` on."""
-
-    ref: TensorRef
-    first: int
-    span: int
-    pitch: int
 
 
 def trace_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource:
@@ -58,14 +47,15 @@ def trace_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource:
         if cut is None or cut.span % row or not cut.span:
             return source
         if not source.span:
-            source = GradientSource(*cut)
+            source = cut
         elif source.pitch == cut.span:
             source = GradientSource(cut.ref, cut.first + source.first, source.span, cut.pitch)
         else:
             return source
 
 
-def _cut(graph: Graph, node: Node, port: int) -> _Cut | None:
+def _cut(graph: Graph, node: Node, port: int) -> GradientSource | None:
+    """What a slicing node cuts out of its input."""
     if node.op == "Slice":
         return _slice(graph, node)
     if node.op in ("Split", "SplitV"):
@@ -75,17 +65,17 @@ def _cut(graph: Graph, node: Node, port: int) -> _Cut | None:
     return None
 
 
-def _columns(shape: Shape, axis: int, ref: TensorRef, first: int, size: int) -> _Cut | None:
+def _columns(shape: Shape, axis: int, ref: TensorRef, first: int, size: int) -> GradientSource | None:
     """`size` entries from `first` on along `axis` of a tensor, all of its other axes."""
     if shape.dims is None or not 0 < axis < len(shape.dims):
         return None
     pitch, inner = product(shape.dims[axis:]), product(shape.dims[axis + 1 :])
     if pitch is None or inner is None:
         return None
-    return _Cut(ref, first * inner, size * inner, pitch)
+    return GradientSource(ref, first * inner, size * inner, pitch)
 
 
-def _slice(graph: Graph, node: Node) -> _Cut | None:
+def _slice(graph: Graph, node: Node) -> GradientSource | None:
     """A Slice along one axis; where it begins is a constant, or an offset that is computed for a concatenation."""
     shape, result = graph.shape(node.inputs[0]), node.output_shape()
     begin, size = constant(graph, node.inputs[1]), constant(graph, node.inputs[2])
@@ -113,12 +103,12 @@ def _is_cut(shape: Shape, result: Shape, size: np.ndarray | None, axis: int) -> 
     return axis > 0 and (extent is None or kept is None or kept != extent)
 
 
-def _slice_of_concat(graph: Graph, node: Node, shape: Shape) -> _Cut | None:
+def _slice_of_concat(graph: Graph, node: Node, shape: Shape) -> GradientSource | None:
     """The gradient of a ConcatV2 with an unknown batch: Slice(x, ConcatOffset(axis, shapes)[i], shapes[i])."""
     offsets = graph.producer(node.inputs[1])
     if offsets.op != "ConcatOffset" or offsets.name in graph.fed or shape.dims is None:
         return None
-    axis = scalar(graph, offsets.inputs[_CONCAT_AXIS_INPUT])
+    axis = scalar(graph, offsets.inputs[0])
     if axis is None or node.inputs[2] != offsets.inputs[1 + node.inputs[1].port]:
         return None
     axis = int(axis) % len(shape.dims)
@@ -141,7 +131,7 @@ def _extent(graph: Graph, shape_ref: TensorRef, axis: int) -> int | None:
     return None if dims is None or axis >= len(dims) else dims[axis]
 
 
-def _split(graph: Graph, node: Node, port: int) -> _Cut | None:
+def _split(graph: Graph, node: Node, port: int) -> GradientSource | None:
     value, axis_ref = (node.inputs[1], node.inputs[0]) if node.op == "Split" else (node.inputs[0], node.inputs[2])
     shape, axis = graph.shape(value), scalar(graph, axis_ref)
     if axis is None or shape.dims is None:
@@ -159,7 +149,7 @@ def _split(graph: Graph, node: Node, port: int) -> _Cut | None:
     return _columns(shape, axis, value, port * part, part)
 
 
-def _unpack(graph: Graph, node: Node, port: int) -> _Cut | None:
+def _unpack(graph: Graph, node: Node, port: int) -> GradientSource | None:
     shape = graph.shape(node.inputs[0])
     if shape.dims is None:
         return None
