@@ -76,6 +76,10 @@ inline void CopyRows(const Piece& piece, int64_t first, int64_t n, const char* c
   switch (piece.row_bytes) {
     case 0:
       return;  // rows without elements; their addresses may be null
+    case 4:
+      return CopyRowsOf<4>(piece, first, n, rows);
+    case 8:
+      return CopyRowsOf<8>(piece, first, n, rows);
     case 16:
       return CopyRowsOf<16>(piece, first, n, rows);
     case 32:

@@ -81,7 +81,7 @@ class PackedUpdateCpuOp : public OpKernel {
     for (const Table& table : tables) num_ids += table.num_ids;
     std::atomic<bool> good{true};
     Parallel(context, tables.size(), num_ids / kIdsPerThread + 1, [&](int64_t i) {
-      if (!(*ids)[i].Build(tables[i], attrs_.drop_negative)) {
+      if (!(*ids)[i].Build(tables[i], attrs_.drop_negative, GroupBits<T>(attrs_.program, tables[i]))) {
         good.store(false, std::memory_order_relaxed);
       }
     });

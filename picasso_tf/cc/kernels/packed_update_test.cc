@@ -135,7 +135,7 @@ std::deque<std::vector<T>> Model<T>::ByCpu(bool all_rows, int threads) const {
   std::vector<SortedIds> ids(tables.size());
   for (size_t i = 0; i < tables.size(); ++i) {
     tables[i].states = pointers[i].data();
-    CHECK(ids[i].Build(tables[i], /*drop_negative=*/true));
+    CHECK(ids[i].Build(tables[i], /*drop_negative=*/true, GroupBits<T>(program_, tables[i])));
   }
   const Plans<T> plans(program_);
   const std::vector<Task> tasks = CutTasks<T>(program_, tables, ids, all_rows);

@@ -19,8 +19,12 @@ inline int BitsFor(int64_t n) { return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1);
 // integer each, all different, so that any sort is a stable one.
 class SortedIds {
  public:
+  // With `group_bits` the ids are only brought into groups of 1 << group_bits rows,
+  // and keep their order within a group.
+  //
   // False: an id is out of range, and there are no keys.
-  bool Build(const Table& table, bool drop_negative) {
+  bool Build(const Table& table, bool drop_negative, int group_bits = 0) {
+    group_bits_ = group_bits;
     id_bits_ = BitsFor(table.num_ids);
     row_bits_ = BitsFor(table.rows);
     keys_.reset(new uint64_t[table.num_ids]);
@@ -38,18 +42,22 @@ class SortedIds {
   }
 
   int64_t size() const { return size_; }
+  bool grouped() const { return group_bits_ > 0; }
+  int64_t GroupRows() const { return int64_t{1} << group_bits_; }
   int64_t Row(int64_t at) const { return static_cast<int64_t>(keys_[at] >> id_bits_); }
   int64_t Id(int64_t at) const {
     return static_cast<int64_t>(keys_[at] & ((uint64_t{1} << id_bits_) - 1));
   }
 
-  // The first key of row `row` or of one after it.
+  // The first key of row `row`, which begins a group, or of one after it.
   int64_t Find(int64_t row) const {
     if (row_bits_ < 64 && row >> row_bits_ != 0) return size_;
     return std::lower_bound(keys_.get(), keys_.get() + size_,
                             static_cast<uint64_t>(row) << id_bits_) -
            keys_.get();
   }
+
+  // What follows is of ids that are not grouped.
 
   // The first key at `at` or after it that begins a row.
   int64_t RowStart(int64_t at) const {
@@ -102,11 +110,13 @@ class SortedIds {
     uint64_t* keys = keys_.get();
     if (std::is_sorted(keys, keys + size_)) return;
     if (size_ <= kFewKeys) return std::sort(keys, keys + size_);
-    const int passes = (row_bits_ + kDigitBits - 1) / kDigitBits;
-    const int digit_bits = (row_bits_ + passes - 1) / passes;
+    const int bits = row_bits_ - group_bits_;
+    if (bits <= 0) return;  // one group
+    const int passes = (bits + kDigitBits - 1) / kDigitBits;
+    const int digit_bits = (bits + passes - 1) / passes;
     std::unique_ptr<uint64_t[]> other(new uint64_t[size_]);
     for (int pass = 0; pass < passes; ++pass) {
-      SortByDigit(id_bits_ + pass * digit_bits, digit_bits, other.get());
+      SortByDigit(id_bits_ + group_bits_ + pass * digit_bits, digit_bits, other.get());
       keys_.swap(other);
     }
   }
@@ -128,6 +138,7 @@ class SortedIds {
   int64_t size_ = 0;
   int id_bits_ = 0;
   int row_bits_ = 0;
+  int group_bits_ = 0;
 };
 
 }  // namespace packed_update

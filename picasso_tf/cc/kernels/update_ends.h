@@ -24,7 +24,6 @@ class EndOfDistinctRows {
 
   // `packet`: elements of one packet.
   EndOfDistinctRows(const Table& table, const SortedIds& ids, int64_t packet) {
-    if (table.row % packet == 0) return;
     int64_t distinct = 0;
     std::vector<std::pair<int64_t, int64_t>> last;  // (first id, row), at most a packet of them
     for (int64_t at = 0; at < ids.size(); at = ids.RowEnd(at), ++distinct) {
@@ -56,11 +55,14 @@ template <typename T>
 class PacketEnds {
  public:
   PacketEnds(const Program& program, const Table& table, const SortedIds& ids) : table_(table) {
-    for (const Instruction& instruction : program.instructions) {
-      if (instruction.opcode != Opcode::kUniqueRsqrt) continue;
-      distinct_ = EndOfDistinctRows(table, ids, kPacket);
-      break;
-    }
+    if (NeedsSortedRows(program, table)) distinct_ = EndOfDistinctRows(table, ids, kPacket);
+  }
+
+  // Whether it must see the ids in the order of their rows.
+  static bool NeedsSortedRows(const Program& program, const Table& table) {
+    if (table.row % kPacket == 0) return false;
+    return std::any_of(program.instructions.begin(), program.instructions.end(),
+                       [](const Instruction& one) { return one.opcode == Opcode::kUniqueRsqrt; });
   }
 
   // The first such column of a row, or of the id with that number; it may be less

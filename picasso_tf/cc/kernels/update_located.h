@@ -5,6 +5,7 @@
 #define PICASSO_TF_CC_KERNELS_UPDATE_LOCATED_H_
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/packed_update.h"
@@ -53,8 +54,6 @@ class Ahead {
     }
   }
 
-  void FetchAll() { Fetch(1, 1); }
-
  private:
   struct List {
     const char* const* rows;
@@ -77,10 +76,10 @@ class Located {
         table_(table),
         ids_(ids),
         most_(TileRows(table)),
-        rows_(most_ * num_values()),
-        gradients_(most_ * counts.row_gradients),
-        places_(most_),
-        numbers_(most_) {}
+        rows_(new T*[most_ * num_values()]),
+        gradients_(new const T*[most_ * counts.row_gradients]),
+        places_(new int32_t[most_]),
+        numbers_(new int64_t[most_]) {}
 
   // Finds the rows of `tile`, from one of their columns on, and its first ids.
   void Find(const Tile& tile, int64_t column) {
@@ -93,6 +92,7 @@ class Located {
     }
     Rewind();
     NextIds();
+    knows_rows_with_ids_ = false;
   }
 
   // The same tile has moved to another place.
@@ -102,18 +102,71 @@ class Located {
   // after those, a table gradient.
   int num_values() const { return counts_.states + counts_.table_gradients; }
   int64_t num_strips() const { return num_strips_; }
-  T* const* Strips(int i) const { return rows_.data() + i * most_; }
+  T* const* Strips(int i) const { return rows_.get() + i * most_; }
 
   void Rewind() {
     touched_ = 0;
-    key_ = 0;
+    key_ = tile_->contiguous() ? tile_->first_key : 0;
   }
 
   // Takes as many of the tile's ids as fit a buffer. False: there are none left.
   bool NextIds() {
     num_ids_ = 0;
-    const int64_t num_touched = tile_->contiguous() ? 0 : tile_->num_rows;
-    for (; touched_ < num_touched && num_ids_ < most_; ++touched_) {
+    if (tile_->contiguous()) {
+      NextOfGroup();
+    } else {
+      NextOfTouched();
+    }
+    for (int g = 0; g < counts_.row_gradients; ++g) FindGradients(g);
+    return num_ids_ > 0;
+  }
+
+  // Of these ids: how many there are, the places of their rows in the tile, their
+  // numbers in the table, and their gradients.
+  int64_t num_ids() const { return num_ids_; }
+  const int32_t* places() const { return places_.get(); }
+  int64_t Number(int64_t i) const { return numbers_[i]; }
+  const T* const* Gradients(int g) const { return gradients_.get() + g * most_; }
+
+  // For each row of a group, whether it has an id.
+  const std::vector<bool>& RowsWithIds() {
+    if (!knows_rows_with_ids_) {
+      has_ids_.assign(tile_->num_rows, false);
+      for (int64_t i = 0; i < tile_->num_ids; ++i) {
+        has_ids_[ids_.Row(tile_->first_key + i) - tile_->first_row] = true;
+      }
+      knows_rows_with_ids_ = true;
+    }
+    return has_ids_;
+  }
+
+  void ListRows(Ahead* ahead) const {
+    const int64_t strip_bytes = tile_->num_rows / num_strips_ * table_.row * sizeof(T);
+    for (int i = 0; i < num_values(); ++i) {
+      ahead->Add(Strips(i), num_strips_, std::min(strip_bytes, kMaxBytes));
+    }
+  }
+
+  void ListGradients(Ahead* ahead) const {
+    const int64_t row_bytes = table_.row * sizeof(T);
+    for (int g = 0; g < counts_.row_gradients; ++g) {
+      ahead->Add(Gradients(g), num_ids_, std::min(row_bytes, kMaxBytes));
+    }
+  }
+
+ private:
+  static constexpr int64_t kMaxBytes = 1024;  // the hardware sees longer streams
+
+  void NextOfGroup() {
+    const int64_t last = tile_->first_key + tile_->num_ids;
+    for (; key_ < last && num_ids_ < most_; ++key_) {
+      numbers_[num_ids_] = ids_.Id(key_);
+      places_[num_ids_++] = static_cast<int32_t>(ids_.Row(key_) - tile_->first_row);
+    }
+  }
+
+  void NextOfTouched() {
+    for (; touched_ < tile_->num_rows && num_ids_ < most_; ++touched_) {
       const Tile::Touched& one = tile_->touched[touched_];
       key_ = std::max(key_, one.begin);
       const int64_t last = std::min(one.end, key_ + most_ - num_ids_);
@@ -123,37 +176,24 @@ class Located {
       }
       if (key_ < one.end) break;
     }
-    for (int g = 0; g < counts_.row_gradients; ++g) {
+  }
+
+  void FindGradients(int g) {
+    const T** gradients = gradients_.get() + g * most_;
+    if (num_ids_ == 0) return;
+    const GradientRows& rows = table_.segments[0].gradients[g];
+    if (table_.num_segments > 1 || rows.ids_per_row > 1) {
       for (int64_t i = 0; i < num_ids_; ++i) {
-        gradients_[g * most_ + i] = GradientRow<T>(table_, g, numbers_[i]) + column_;
+        gradients[i] = GradientRow<T>(table_, g, numbers_[i]) + column_;
       }
+      return;
     }
-    return num_ids_ > 0;
+    const T* first = static_cast<const T*>(rows.data) + rows.first + column_;
+    for (int64_t i = 0; i < num_ids_; ++i) gradients[i] = first + numbers_[i] * rows.pitch;
   }
-
-  // Of these ids: how many there are, the places of their rows in the tile, their
-  // numbers in the table, and their gradients.
-  int64_t num_ids() const { return num_ids_; }
-  const int32_t* places() const { return places_.data(); }
-  int64_t Number(int64_t i) const { return numbers_[i]; }
-  const T* const* Gradients(int g) const { return gradients_.data() + g * most_; }
-
-  void ListStrips(Ahead* ahead) const {
-    const int64_t row_bytes = table_.row * sizeof(T);
-    const int64_t strip_bytes = tile_->num_rows / num_strips_ * row_bytes;
-    for (int i = 0; i < num_values(); ++i) {
-      ahead->Add(Strips(i), num_strips_, std::min(strip_bytes, kMaxBytes));
-    }
-    for (int g = 0; g < counts_.row_gradients; ++g) {
-      ahead->Add(Gradients(g), num_ids_, std::min(row_bytes, kMaxBytes));
-    }
-  }
-
- private:
-  static constexpr int64_t kMaxBytes = 1024;  // the hardware sees longer streams
 
   void FindRows(int i, void* data) {
-    T** rows = rows_.data() + i * most_;
+    T** rows = rows_.get() + i * most_;
     for (int64_t k = 0; k < num_strips_; ++k) {
       rows[k] = static_cast<T*>(data) + tile_->Row(k) * table_.row + column_;
     }
@@ -166,10 +206,13 @@ class Located {
   const Tile* tile_ = nullptr;
   int64_t column_ = 0;
   int64_t num_strips_ = 0;
-  std::vector<T*> rows_;
-  std::vector<const T*> gradients_;
-  std::vector<int32_t> places_;
-  std::vector<int64_t> numbers_;
+  // Not set to anything at first: a task may be short.
+  const std::unique_ptr<T*[]> rows_;
+  const std::unique_ptr<const T*[]> gradients_;
+  const std::unique_ptr<int32_t[]> places_;
+  const std::unique_ptr<int64_t[]> numbers_;
+  std::vector<bool> has_ids_;
+  bool knows_rows_with_ids_ = false;
   int64_t num_ids_ = 0;
   int64_t touched_ = 0;  // the next id: of this row, at this key
   int64_t key_ = 0;

@@ -7,6 +7,7 @@
 #define PICASSO_TF_CC_KERNELS_UPDATE_LOOPS_H_
 
 #include <cstring>
+#include <type_traits>
 
 #include "picasso_tf/cc/kernels/update_arithmetic.h"
 #include "picasso_tf/cc/kernels/update_roots.h"
@@ -16,6 +17,8 @@
 #else
 #define PICASSO_INDEPENDENT _Pragma("GCC ivdep")
 #endif
+
+#define PICASSO_INLINE_LAMBDA __attribute__((always_inline))
 
 namespace picasso {
 namespace packed_update {
@@ -69,14 +72,29 @@ PICASSO_INLINE void MapBody(const Instruction& instruction, Compute<T>* out,
   }
 }
 
+// Calls body(width), where usual widths are constants of the compiler's.
+template <typename Body>
+PICASSO_INLINE void WithWidth(int64_t width, const Body& body) {
+  if (width == 1) return body(std::integral_constant<int64_t, 1>());
+  if (width == 8) return body(std::integral_constant<int64_t, 8>());
+  if (width == 16) return body(std::integral_constant<int64_t, 16>());
+  if (width == 32) return body(std::integral_constant<int64_t, 32>());
+  body(width);
+}
+
 // Whole rows from anywhere to a buffer, and back.
-template <typename T>
-PICASSO_INLINE void GatherBody(const T* const* rows, int64_t n, int64_t width, Compute<T>* out) {
+template <typename T, typename Width>
+PICASSO_INLINE void GatherAs(const T* const* rows, int64_t n, Width width,
+                             Compute<T>* __restrict out) {
   for (int64_t i = 0; i < n; ++i, out += width) {
     const T* row = rows[i];
-    PICASSO_INDEPENDENT
     for (int64_t k = 0; k < width; ++k) out[k] = Value<T>::Load(row[k]);
   }
+}
+
+template <typename T>
+PICASSO_INLINE void GatherBody(const T* const* rows, int64_t n, int64_t width, Compute<T>* out) {
+  WithWidth(width, [&](auto constant) PICASSO_INLINE_LAMBDA { GatherAs<T>(rows, n, constant, out); });
 }
 
 template <typename T>
@@ -88,14 +106,26 @@ PICASSO_INLINE void ScatterBody(const Compute<T>* in, int64_t n, int64_t width, 
   }
 }
 
+// out[i] = in[places[i]] for rows i.
+template <typename C>
+PICASSO_INLINE void RepeatBody(const C* in, const int32_t* places, int64_t n, int64_t width,
+                               C* out) {
+  WithWidth(width, [&](auto constant) PICASSO_INLINE_LAMBDA {
+    C* __restrict to = out;
+    for (int64_t i = 0; i < n; ++i, to += constant) {
+      const C* row = in + places[i] * constant;
+      for (int64_t k = 0; k < constant; ++k) to[k] = row[k];
+    }
+  });
+}
+
 // out[places[i]] = step(out[places[i]], in[i]) for rows i in order, where kSelect
 // takes in[i].
-template <Opcode kStep, typename T>
-PICASSO_INLINE void AccumulateAs(const Compute<T>* in, const int32_t* places, int64_t n,
-                                 int64_t width, Compute<T>* out) {
+template <Opcode kStep, typename T, typename Width>
+PICASSO_INLINE void AccumulateAs(const Compute<T>* __restrict in, const int32_t* places,
+                                 int64_t n, Width width, Compute<T>* __restrict out) {
   for (int64_t i = 0; i < n; ++i, in += width) {
     Compute<T>* row = out + places[i] * width;
-    PICASSO_INDEPENDENT
     for (int64_t k = 0; k < width; ++k) {
       row[k] = kStep == Opcode::kSelect ? in[k] : Evaluate<kStep, T>(row[k], in[k], in[k]);
     }
@@ -105,9 +135,11 @@ PICASSO_INLINE void AccumulateAs(const Compute<T>* in, const int32_t* places, in
 template <typename T>
 PICASSO_INLINE void AccumulateBody(Opcode step, const Compute<T>* in, const int32_t* places,
                                    int64_t n, int64_t width, Compute<T>* out) {
-  if (step == Opcode::kAdd) return AccumulateAs<Opcode::kAdd, T>(in, places, n, width, out);
-  if (step == Opcode::kSub) return AccumulateAs<Opcode::kSub, T>(in, places, n, width, out);
-  AccumulateAs<Opcode::kSelect, T>(in, places, n, width, out);
+  WithWidth(width, [&](auto constant) PICASSO_INLINE_LAMBDA {
+    if (step == Opcode::kAdd) return AccumulateAs<Opcode::kAdd, T>(in, places, n, constant, out);
+    if (step == Opcode::kSub) return AccumulateAs<Opcode::kSub, T>(in, places, n, constant, out);
+    AccumulateAs<Opcode::kSelect, T>(in, places, n, constant, out);
+  });
 }
 
 // ---- One set of them for each instruction set ----
@@ -119,6 +151,7 @@ struct Loops {
   void (*map)(const Instruction& instruction, C* out, const Operand<C>* in, int64_t n);
   void (*gather)(const T* const* rows, int64_t n, int64_t width, C* out);
   void (*scatter)(const C* in, int64_t n, int64_t width, T* const* rows);
+  void (*repeat)(const C* in, const int32_t* places, int64_t n, int64_t width, C* out);
   void (*accumulate)(Opcode step, const C* in, const int32_t* places, int64_t n, int64_t width,
                      C* out);
 
@@ -144,11 +177,15 @@ struct Loops {
     attributes static void Scatter(const C* in, int64_t n, int64_t width, T* const* rows) {     \
       ScatterBody<T>(in, n, width, rows);                                                       \
     }                                                                                           \
+    attributes static void Repeat(const C* in, const int32_t* places, int64_t n, int64_t width, \
+                                  C* out) {                                                     \
+      RepeatBody(in, places, n, width, out);                                                    \
+    }                                                                                           \
     attributes static void Accumulate(Opcode step, const C* in, const int32_t* places,          \
                                       int64_t n, int64_t width, C* out) {                       \
       AccumulateBody<T>(step, in, places, n, width, out);                                       \
     }                                                                                           \
-    static Loops<T> All() { return {Map, Gather, Scatter, Accumulate}; }                        \
+    static Loops<T> All() { return {Map, Gather, Scatter, Repeat, Accumulate}; }                \
   };
 
 PICASSO_DEFINE_LOOPS(BaselineLoops, )

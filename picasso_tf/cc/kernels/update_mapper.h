@@ -23,10 +23,12 @@ class Mapper {
 
   Mapper() : loops_(Loops<T>::OfThisMachine()), chains_(Chains<C>::OfThisMachine()) {}
 
+  // What is to be fetched in the meantime, a little after each block of elements.
   Ahead* ahead() { return &ahead_; }
 
-  // `all_work`: elements times instructions until the next tile begins. `streams`:
-  // where rows begin that are used in place; what follows them is prefetched.
+  // `all_work`: elements times instructions until what is fetched ahead is needed.
+  // `streams`: where rows begin that are used in place; what follows them is
+  // prefetched.
   void BeginTile(int64_t all_work, const std::vector<C*>& streams) {
     all_work_ = all_work;
     last_streams_.swap(streams_);

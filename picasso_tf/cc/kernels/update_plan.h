@@ -19,6 +19,7 @@ class Plan {
  public:
   Plan(const Program& program, bool in_place) : program_(program), in_place_(in_place) {
     FindReads();
+    FindSweeps();
     FindLastUses();
     FindOutputs();
     AssignSlots();
@@ -47,8 +48,18 @@ class Plan {
   // Whether no instruction but the one after `at` reads the result of `at`.
   bool IsBrief(int at) const { return last_use_[Result(at)] <= at + 1; }
 
-  // The id values that instruction `at`, a reduction, depends on.
-  const std::vector<bool>& Needs(int at) const { return needs_[at]; }
+  // Reductions that can run in one sweep over the ids of a tile, because they read no
+  // row value that is computed after the first of them begins.
+  struct Sweep {
+    std::vector<int> reductions;
+    std::vector<bool> needs;  // the id values that they depend on
+  };
+
+  // The sweep that begins with instruction `at`, or nullptr: an earlier one has it.
+  const Sweep* SweepAt(int at) const {
+    const Sweep& sweep = sweeps_[at];
+    return sweep.reductions.empty() ? nullptr : &sweep;
+  }
 
  private:
   int Result(int at) const { return program_.counts.FirstResult() + at; }
@@ -82,6 +93,33 @@ class Plan {
       const int value = instruction.operands[i];
       (program_.levels[value] == Level::kId ? needs_ : reads_)[at][value] = true;
     }
+  }
+
+  void FindSweeps() {
+    sweeps_.resize(NumInstructions());
+    for (int at = 0; at < NumInstructions(); ++at) {
+      if (!IsReduction(program_.instructions[at].opcode)) continue;
+      Sweep& sweep = sweeps_[FirstOfSweep(at)];
+      sweep.reductions.push_back(at);
+      sweep.needs.resize(program_.NumValues());
+      for (int value = 0; value < program_.NumValues(); ++value) {
+        if (needs_[at][value]) sweep.needs[value] = true;
+      }
+    }
+  }
+
+  // Rows that are used in place may change from instruction to instruction, so there
+  // each reduction has a sweep of its own.
+  int FirstOfSweep(int at) const {
+    for (int first = 0; first < at && !in_place_; ++first) {
+      if (sweeps_[first].reductions.empty()) continue;
+      bool ready = true;
+      for (int value = Result(first); value < Result(at); ++value) {
+        ready &= !reads_[at][value] || program_.levels[value] == Level::kScalar;
+      }
+      if (ready) return first;
+    }
+    return at;
   }
 
   void FindLastUses() {
@@ -161,11 +199,20 @@ class Plan {
       if (is_gradient || !in_place_ || (is_state && MustCopy(value))) Take(value);
     }
     for (int at = 0; at < NumInstructions(); ++at) {
-      if (program_.levels[Result(at)] != Level::kScalar && outputs_[at] < 0) Take(Result(at));
+      if (const Sweep* sweep = SweepAt(at)) {
+        for (int reduction : sweep->reductions) TakeForResult(reduction);
+      }
+      TakeForResult(at);
       for (int value = 0; value <= Result(at); ++value) {
         if (slots_[value] >= 0 && last_use_[value] == at) Free(value);
       }
     }
+  }
+
+  void TakeForResult(int at) {
+    const int result = Result(at);
+    if (slots_[result] >= 0 || outputs_[at] >= 0) return;
+    if (program_.levels[result] != Level::kScalar) Take(result);
   }
 
   void Take(int value) {
@@ -181,6 +228,7 @@ class Plan {
   const bool in_place_;
   std::vector<std::vector<bool>> needs_;  // id values that an instruction depends on
   std::vector<std::vector<bool>> reads_;  // other values, directly or through those
+  std::vector<Sweep> sweeps_;               // by their first instruction
   std::vector<int> last_use_;  // number of an instruction; their number: used as a result
   std::vector<int> root_;      // the value whose buffer it may share
   std::vector<int> outputs_;

@@ -35,28 +35,24 @@ class TileRunner {
         values_(plan, table, ids),
         ends_(program_, table, ids) {}
 
-  // Updates the rows of a tile; `next` is the tile after it, or nullptr.
-  void Run(const Tile& tile, const Tile* next) {
+  // Updates the rows of a tile; `next` is the tile after it, or nullptr. `all_rows`:
+  // also those of a group's rows that have no id.
+  void Run(const Tile& tile, const Tile* next, bool all_rows = true) {
     values_.GoTo(tile, next, mapper_.ahead());
     for (int64_t column = 0; column < table_.row; column += values_.width()) {
       ComputePart(column);
-      values_.Store();
+      values_.Store(all_rows);
     }
   }
 
   // The same in two steps, for rows that are not longer than a buffer. In between
-  // the rows in memory may change.
-  void Prepare(const Tile& tile, const Tile* next) {
-    values_.GoTo(tile, next, mapper_.ahead());
+  // `sweeper` changes `num_rows` rows in memory, and fetches what `next` needs.
+  void Prepare(const Tile& tile, const Tile* next, int64_t num_rows, TileRunner* sweeper) {
+    values_.GoTo(tile, next, sweeper->mapper_.ahead());
+    sweeper->rows_until_next_ = num_rows;
     ComputePart(0);
-    mapper_.ahead()->FetchAll();
   }
-  void Store() {
-    mapper_.ahead()->Clear();
-    values_.located().ListStrips(mapper_.ahead());
-    mapper_.ahead()->FetchAll();
-    values_.Store();
-  }
+  void Store() { values_.Store(/*all_rows=*/true); }
 
  private:
   int Result(int at) const { return counts_.FirstResult() + at; }
@@ -73,7 +69,8 @@ class TileRunner {
         streams_.push_back(located.Strips(i)[0]);
       }
     }
-    mapper_.BeginTile(values_.elements() * program_.instructions.size(), streams_);
+    const int64_t elements = std::max(values_.elements(), rows_until_next_ * values_.width());
+    mapper_.BeginTile(elements * program_.instructions.size(), streams_);
     // Many tiles have the same form: the same chain in the same buffers, or in rows
     // that lie further on.
     const bool may_repeat = plan_.in_place() ? values_.is_stored() : values_.tile().unit();
@@ -99,10 +96,10 @@ class TileRunner {
       const Operand<C> in[] = {In(instruction, 0), In(instruction, 1), In(instruction, 2)};
       Map(instruction, in, out, values_.elements(), level, plan_.IsBrief(at));
     } else if (IsReduction(instruction.opcode) && !tile.unit()) {
-      Begin(instruction, out);
       Reduce(at, out);
     } else {
       Combine(instruction, out, plan_.IsBrief(at));
+      if (tile.contiguous()) Restore(In(instruction, 0), out);
     }
     values_.Set(Result(at), {out, false});
   }
@@ -206,21 +203,49 @@ class TileRunner {
     mapper_.Map({Step(instruction.opcode), 2, {}}, in, out, values_.elements(), brief);
   }
 
-  void Reduce(int at, C* out) {
-    if (!values_.streamed()) return Accumulate(at, out);
-    const std::vector<bool>& needs = plan_.Needs(at);
-    values_.located().Rewind();
-    while (values_.located().NextIds()) {
-      values_.LoadGradients(&needs);
-      for (int earlier = 0; earlier < at; ++earlier) {
-        if (needs[Result(earlier)]) ExecuteOnIds(earlier);
+  // Rows of a group that have no id keep the first operand.
+  void Restore(const Operand<C>& kept, C* out) {
+    mapper_.Break();
+    const std::vector<bool>& has_ids = values_.located().RowsWithIds();
+    const int64_t width = values_.width();
+    for (int64_t i = 0; i < values_.tile().num_rows; ++i) {
+      if (has_ids[i]) continue;
+      if (kept.scalar) {
+        std::fill_n(out + i * width, width, *kept.data);
+      } else {
+        std::copy_n(kept.data + i * width, width, out + i * width);
       }
-      Accumulate(at, out);
     }
   }
 
-  void Accumulate(int at, C* out) {
+  void Reduce(int at, C* out) {
+    if (values_.streamed()) {
+      if (const Plan::Sweep* sweep = plan_.SweepAt(at)) Run(*sweep);
+    } else {
+      Begin(program_.instructions[at], out);
+      Accumulate(at);
+    }
+  }
+
+  // The tile's ids, as many at a time as fit a buffer.
+  void Run(const Plan::Sweep& sweep) {
+    for (int at : sweep.reductions) Begin(program_.instructions[at], values_.OutputOf(at));
+    values_.located().Rewind();
+    while (values_.located().NextIds()) {
+      values_.LoadGradients(&sweep.needs);
+      int next = 0;  // id values share buffers, so each is made when it is needed
+      for (int at : sweep.reductions) {
+        for (; next < at; ++next) {
+          if (sweep.needs[Result(next)]) ExecuteOnIds(next);
+        }
+        Accumulate(at);
+      }
+    }
+  }
+
+  void Accumulate(int at) {
     const Instruction& instruction = program_.instructions[at];
+    C* out = values_.OutputOf(at);
     const int value = instruction.operands[instruction.num_operands - 1];
     mapper_.Break();
     Operand<C> in = values_[value];
@@ -240,6 +265,7 @@ class TileRunner {
   Mapper<T> mapper_;
   const PacketEnds<T> ends_;
   std::vector<C*> streams_;  // of the part of a tile: rows that are used in place
+  int64_t rows_until_next_ = 0;  // 0: as many as a tile has
   int64_t repeatable_ = -1;  // elements of the tile before, if its chain may be repeated
 };
 

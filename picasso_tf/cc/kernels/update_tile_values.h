@@ -53,11 +53,13 @@ class TileValues {
     } else {
       here_->Find(tile, 0);
     }
-    ahead->Clear();
     has_next_ = next != nullptr;
+    if (has_next_) next_->Find(*next, 0);
+    if (plan_.in_place()) return;  // the hardware sees streams
+    ahead->Clear();
     if (has_next_) {
-      next_->Find(*next, 0);
-      if (!plan_.in_place()) next_->ListStrips(ahead);
+      next_->ListRows(ahead);
+      next_->ListGradients(ahead);
     }
   }
 
@@ -72,7 +74,7 @@ class TileValues {
     if (tile_->num_ids > 0 && !streamed_) LoadGradients(nullptr);
   }
 
-  // Loads the gradients of the ids: those that are needed, or all.
+  // Loads the gradients of the ids at hand: those that are needed, or all.
   void LoadGradients(const std::vector<bool>* needs) {
     for (int i = 0; i < counts_.row_gradients; ++i) {
       const int value = counts_.FirstRowGradient() + i;
@@ -83,8 +85,9 @@ class TileValues {
     }
   }
 
-  // Stores the new rows of the states.
-  void Store() {
+  // Stores the new rows of the states. `all_rows`: also those of a group's rows that
+  // have no id.
+  void Store(bool all_rows) {
     if (is_stored_) return;
     for (int state = 0; state < counts_.states; ++state) {
       if (!program_.IsWritten(state)) continue;
@@ -92,7 +95,11 @@ class TileValues {
       T* const* strips = here_->Strips(state);
       if (static_cast<const void*>(result.data) == strips[0]) continue;
       if (result.scalar) result = Filled(result, elements(), Spare(0));
-      loops_.scatter(result.data, here_->num_strips(), Strip(), strips);
+      if (tile_->contiguous() && !all_rows) {
+        StoreTouched(result.data, strips[0]);
+      } else {
+        loops_.scatter(result.data, here_->num_strips(), Strip(), strips);
+      }
     }
   }
 
@@ -129,15 +136,21 @@ class TileValues {
 
   // A row value, with a row for each id.
   Operand<C> Repeated(const Operand<C>& in, C* out) const {
-    for (int64_t i = 0; i < here_->num_ids(); ++i) {
-      std::copy_n(in.data + here_->places()[i] * width_, width_, out + i * width_);
-    }
+    loops_.repeat(in.data, here_->places(), here_->num_ids(), width_, out);
     return {out, false};
   }
 
  private:
   // Beside those of the plan: three to repeat rows for their ids, one of zeros.
   static constexpr int kSpareBuffers = 4;
+
+  void StoreTouched(const C* rows, T* to) {
+    const std::vector<bool>& has_ids = here_->RowsWithIds();
+    for (int64_t i = 0; i < tile_->num_rows; ++i) {
+      T* const row = to + i * width_;
+      if (has_ids[i]) loops_.scatter(rows + i * width_, 1, width_, &row);
+    }
+  }
 
   int64_t Strip() const { return elements() / here_->num_strips(); }
 

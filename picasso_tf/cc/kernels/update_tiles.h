@@ -5,8 +5,8 @@
 #define PICASSO_TF_CC_KERNELS_UPDATE_TILES_H_
 
 #include <algorithm>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "picasso_tf/cc/kernels/packed_update.h"
 #include "picasso_tf/cc/kernels/row_sort.h"
@@ -21,7 +21,8 @@ inline int64_t TileRows(const Table& table) {
   return std::max<int64_t>(kTileElements / std::max<int64_t>(table.row, 1), 1);
 }
 
-// Either rows that ids name, or rows that follow each other, without any ids.
+// Either rows that ids name, or rows that follow each other: without their ids, or a
+// group of them with all of its ids.
 struct Tile {
   struct Touched {
     int64_t row;
@@ -32,17 +33,30 @@ struct Tile {
   int64_t num_rows = 0;
   int64_t first_row = -1;  // -1: the rows are those of `touched`
   int64_t num_ids = 0;
-  std::vector<Touched> touched;  // the first num_rows of them, or none
+  int64_t first_key = 0;         // of the group
+  std::unique_ptr<Touched[]> touched;  // the first num_rows of them, or none
 
   bool contiguous() const { return first_row >= 0; }
   // Each row has one id: values of rows and of ids have the same form.
-  bool unit() const { return num_ids == num_rows; }
+  bool unit() const { return num_ids == num_rows && !contiguous(); }
   int64_t Row(int64_t at) const { return contiguous() ? first_row + at : touched[at].row; }
 
+  // For at most `most` rows that ids name.
+  void Reserve(int64_t most) {
+    if (touched == nullptr) touched.reset(new Touched[most]);
+  }
+
   void Add(const Touched& one, int64_t most) {
-    touched.resize(most);
+    Reserve(most);
     touched[num_rows++] = one;
     num_ids += one.end - one.begin;
+  }
+
+  // Removes the last of `touched`, and returns its first key.
+  int64_t TakeLast() {
+    const Touched& last = touched[--num_rows];
+    num_ids -= last.end - last.begin;
+    return last.begin;
   }
 
   void Clear() {
@@ -106,7 +120,7 @@ class Tiles {
  private:
   // Adds rows that have one id each, as long as there are such and the tile has room.
   int64_t TakeAlone(int64_t begin, int64_t end) {
-    one_.touched.resize(max_rows_);
+    one_.Reserve(max_rows_);
     int64_t n = one_.num_rows;
     for (; begin < end && n < max_rows_ && ids_.IsAlone(begin); ++begin, ++n) {
       one_.touched[n] = {ids_.Row(begin), begin, begin + 1};
