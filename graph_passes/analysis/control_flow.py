@@ -7,7 +7,7 @@ plugins run.
 
 from __future__ import annotations
 
-from graph_passes.ir import Graph
+from graph_passes.ir import Graph, TensorRef
 
 Context = frozenset[tuple[str, object]]
 _TOP: Context = frozenset()
@@ -22,15 +22,18 @@ def contexts(graph: Graph) -> dict[str, Context]:
     found: dict[str, Context] = {}
     if not any(op in graph.by_op for op in _OPS):
         return found
-    port_contexts: dict[tuple[str, int], Context] = {}
+    port_contexts: dict[TensorRef, Context] = {}
     around_frame: dict[object, Context] = {}
+    inside: set[str] = set()  # nodes that have a context, or give one to their readers
     for node in graph.topological:
-        incoming = [port_contexts.get((ref.node, ref.port), found.get(ref.node, _TOP)) for ref in node.inputs]
+        if node.op not in _OPS and inside.isdisjoint(node.predecessors()):
+            continue  # nearly all nodes of nearly all graphs
+        incoming = [port_contexts.get(ref) or found.get(ref.node, _TOP) for ref in node.inputs]
         incoming += [found.get(name, _TOP) for name in node.controls]
         if node.op.endswith("Merge") and incoming:
             context = frozenset.intersection(*incoming[: len(_forward_inputs(graph, node.name))])
         else:
-            context = frozenset().union(*incoming)
+            context = _TOP.union(*incoming) if len(set(incoming)) != 1 else incoming[0]
         if node.op.endswith("Enter"):
             frame = node.attr("frame_name")
             around_frame[frame] = around_frame.get(frame, _TOP) | context
@@ -39,10 +42,12 @@ def contexts(graph: Graph) -> dict[str, Context]:
             context &= _around_innermost(context, around_frame)
         if context:
             found[node.name] = context
+            inside.add(node.name)
         if "Switch" in node.op:
+            inside.add(node.name)
             predicate = str(node.inputs[1])
             for port in range(2 if node.op != "_SwitchN" else node.attr("num_outs", 2)):
-                port_contexts[(node.name, port)] = context | {("branch " + predicate, port)}
+                port_contexts[TensorRef(node.name, port)] = context | {("branch " + predicate, port)}
     return found
 
 

@@ -11,9 +11,9 @@ from graph_passes.ir.functions import (
     make_function,
     reachable,
 )
-from graph_passes.ir.graph import CONTROL, Graph, Use
+from graph_passes.ir.graph import Graph
 from graph_passes.ir.mutation import Mutation
-from graph_passes.ir.node import Node, node_name, parse_ref
+from graph_passes.ir.node import CONTROL, Node, Use, node_name, parse_ref
 from graph_passes.ir.parser import parse_graph
 from graph_passes.ir.text import print_graph, print_node
 from graph_passes.ir.types import UNKNOWN_SHAPE, DType, FunctionRef, Shape, TensorRef, product

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2, graph_pb2, versions_pb2
 
 from graph_passes.errors import GraphError
-from graph_passes.ir.node import Node, node_name
+from graph_passes.ir.node import Node, Use, node_name
 from graph_passes.ir.types import DType, Shape, TensorRef
-
-
-class Use(NamedTuple):
-    """Input number `index` of node `node`; index -1 is a control input."""
-
-    node: Node
-    index: int  # type: ignore[assignment]
-
-
-CONTROL = -1
 
 
 class Graph:
@@ -155,12 +145,10 @@ class Graph:
 
     @cached_property
     def _uses(self) -> dict[str, list[Use]]:
-        uses: dict[str, list[Use]] = {}
+        uses: defaultdict[str, list[Use]] = defaultdict(list)
         for node in self.nodes.values():
-            for index, ref in enumerate(node.inputs):
-                uses.setdefault(ref.node, []).append(Use(node, index))
-            for name in node.controls:
-                uses.setdefault(name, []).append(Use(node, CONTROL))
+            for name, use in node.uses():
+                uses[name].append(use)
         return uses
 
     def uses(self, name: str) -> list[Use]:
@@ -199,12 +187,12 @@ class Graph:
 
     def _sorted(self, pop: Callable[[list[str]], str], push: Callable[[list[str], str], None]) -> list[Node]:
         missing: dict[str, int] = {}
-        successors: dict[str, list[str]] = {}
+        successors: defaultdict[str, list[str]] = defaultdict(list)
         for name, node in self.nodes.items():
-            predecessors = self._acyclic_predecessors(node)
+            predecessors = [other for other in self._acyclic_predecessors(node) if other in self.nodes]
             missing[name] = len(predecessors)
             for predecessor in predecessors:
-                successors.setdefault(predecessor, []).append(name)
+                successors[predecessor].append(name)
         ready = sorted(name for name, count in missing.items() if not count)
         order: list[Node] = []
         while ready:
@@ -219,10 +207,11 @@ class Graph:
             raise GraphError(f"The graph has a cycle through or before node '{stuck}'.")
         return order
 
-    def _acyclic_predecessors(self, node: Node) -> list[str]:
-        names = [name for name in node.predecessors() if name in self.nodes]
+    def _acyclic_predecessors(self, node: Node) -> Sequence[str]:
+        names = node.predecessors()
         if node.op in ("Merge", "RefMerge"):
-            return [name for name in names if self.nodes[name].op not in ("NextIteration", "RefNextIteration")]
+            loops = {other.name for other in self.of("NextIteration", "RefNextIteration")}
+            return [name for name in names if name not in loops]
         return names
 
     def dtype_of(self, ref: TensorRef) -> DType | None:

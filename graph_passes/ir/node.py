@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework import node_def_pb2
 
@@ -11,6 +11,7 @@ from graph_passes.ir import attrs as attrs_lib
 from graph_passes.ir.types import UNKNOWN_SHAPE, Shape, TensorRef
 
 _OUTPUT_SHAPES = "_output_shapes"
+_ABSENT = object()
 
 
 class Node:
@@ -27,7 +28,7 @@ class Node:
         device: full device name, or "".
     """
 
-    __slots__ = ("_attrs", "_proto", "controls", "device", "inputs", "name", "op")
+    __slots__ = ("_attrs", "_parsed", "_predecessors", "_proto", "_uses", "controls", "device", "inputs", "name", "op")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Node:
         self.device = device
         self._attrs: Mapping[str, Any] = attrs or {}
         self._proto: node_def_pb2.NodeDef | None = None
+        self._start_caches()
 
     @classmethod
     def from_proto(cls, proto: node_def_pb2.NodeDef) -> Node:
@@ -55,7 +57,14 @@ class Node:
         node.device = proto.device
         node._attrs = {}
         node._proto = proto
+        node._start_caches()
         return node
+
+    def _start_caches(self) -> None:
+        """What is asked of a node is asked again by every pass that its graph goes through."""
+        self._parsed: dict[str, Any] = {}
+        self._predecessors: tuple[str, ...] | None = None
+        self._uses: list[tuple[str, Use]] | None = None
 
     def to_proto(self) -> node_def_pb2.NodeDef:
         if self._proto is not None:
@@ -69,8 +78,11 @@ class Node:
     def attr(self, key: str, default: Any = None) -> Any:
         """The Python value of an attribute (see `graph_passes.ir.attrs`), or `default` when it is absent."""
         if self._proto is not None:
-            attr = self._proto.attr
-            return attrs_lib.from_proto(attr[key]) if key in attr else default
+            if key not in self._parsed:
+                attr = self._proto.attr
+                self._parsed[key] = attrs_lib.from_proto(attr[key]) if key in attr else _ABSENT
+            value = self._parsed[key]
+            return default if value is _ABSENT else value
         value = self._attrs.get(key, default)
         return attrs_lib.from_proto(value) if type(value).__name__ == "AttrValue" else value
 
@@ -108,12 +120,31 @@ class Node:
         shapes = self.attr(_OUTPUT_SHAPES)
         return shapes[port] if shapes and port < len(shapes) else UNKNOWN_SHAPE
 
-    def predecessors(self) -> list[str]:
+    def predecessors(self) -> tuple[str, ...]:
         """Names of the nodes that this one waits for, data first, without repetition."""
-        return list(dict.fromkeys([ref.node for ref in self.inputs] + list(self.controls)))
+        if self._predecessors is None:
+            self._predecessors = tuple(dict.fromkeys([*[ref.node for ref in self.inputs], *self.controls]))
+        return self._predecessors
+
+    def uses(self) -> list[tuple[str, Use]]:
+        """What it uses: the producer's name with each use, data first."""
+        if self._uses is None:
+            self._uses = [(ref.node, Use(self, index)) for index, ref in enumerate(self.inputs)]
+            self._uses += [(name, Use(self, CONTROL)) for name in self.controls]
+        return self._uses
 
     def __repr__(self) -> str:
         return f"Node({self.name} = {self.op})"
+
+
+class Use(NamedTuple):
+    """Input number `index` of node `node`; index -1 is a control input."""
+
+    node: Node
+    index: int  # type: ignore[assignment]
+
+
+CONTROL = -1
 
 
 def _parse_inputs(inputs: Iterable[str]) -> tuple[tuple[TensorRef, ...], tuple[str, ...]]:
