@@ -52,6 +52,32 @@ void TestHalfTypes() {
   CHECK(Value<Half>::Store(1e-30f).bits == 0);
 }
 
+// Of ids with only their rows and numbers: in order of rows, or of groups of rows.
+void CheckOrder(const SortedIds& ids, const std::vector<int32_t>& values, int64_t rows) {
+  CHECK(ids.size() == static_cast<int64_t>(values.size()) -
+                          std::count(values.begin(), values.end(), -1));
+  const int64_t group = ids.GroupRows();
+  int64_t begin = 0;
+  for (int64_t first = 0; first < rows && begin < ids.size(); first += group) {
+    CHECK(ids.Find(first) == begin);
+    int64_t last_id = -1;
+    for (; begin < ids.size() && ids.Row(begin) < first + group; ++begin) {
+      CHECK(values[ids.Id(begin)] == ids.Row(begin) && ids.Row(begin) >= first);
+      CHECK(ids.Id(begin) > last_id);
+      last_id = ids.Id(begin);
+    }
+  }
+  CHECK(begin == ids.size());
+}
+
+void CheckRows(const SortedIds& ids) {
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    const bool begins = i == 0 || ids.Row(i - 1) != ids.Row(i);
+    if (begins) CHECK(ids.RowStart(i) == i);
+    if (!begins) CHECK(ids.RowStart(i) == ids.RowEnd(i - 1));
+  }
+}
+
 void TestSortedIds() {
   for (int64_t rows : {1, 2, 100, 5000, 3000000}) {
     for (int64_t count : {0, 1, 40, 3000}) {
@@ -67,16 +93,14 @@ void TestSortedIds() {
       table.segments = &segment;
       table.num_segments = 1;
       table.num_ids = count;
-      SortedIds ids;
+      SortedIds ids, grouped;
       CHECK(ids.Build(table, true));
-      CHECK(ids.size() == count - std::count(values.begin(), values.end(), -1));
-      for (int64_t i = 0; i < ids.size(); ++i) {
-        CHECK(values[ids.Id(i)] == ids.Row(i));
-        const bool begins = i == 0 || ids.Row(i - 1) != ids.Row(i);
-        if (!begins) CHECK(ids.Id(i - 1) < ids.Id(i));
-        if (begins) CHECK(ids.Find(ids.Row(i)) == i && ids.RowStart(i) == i);
-        if (!begins) CHECK(ids.RowStart(i) == ids.RowEnd(i - 1));
-        if (i > 0) CHECK(ids.Row(i - 1) <= ids.Row(i));
+      CheckOrder(ids, values, rows);
+      CheckRows(ids);
+      for (int bits : {1, 5, 20}) {
+        CHECK(grouped.Build(table, true, bits));
+        CHECK(grouped.grouped() && grouped.GroupRows() == 1 << bits);
+        if (count > 64) CheckOrder(grouped, values, rows);  // fewer are sorted by row
       }
       CHECK(ids.Find(rows) == ids.size());
       if (count == 0) continue;
