@@ -1,9 +1,8 @@
 // The GPU kernel of the packed lookup without TensorFlow: is it right, and what does one launch
 // save over N? From the project's root:
 //
-//   nvcc -x cu -std=c++17 -O3 -arch=native -cudart static -I. -o packed_lookup_harness
-//       benchmarks/gpu/packed_lookup_harness.cu picasso_tf/cc/kernels/packed_lookup_gpu.cu.cc
-//   ./packed_lookup_harness                                              (under a minute)
+//   make gpu-harness
+//   build/packed_lookup_harness                                                (under a minute)
 //
 // Every case is checked bit by bit against a loop on the host, bad ids included, before it is
 // timed. Three ways are timed on the same data: N gather launches into N tensors and one more
@@ -12,27 +11,18 @@
 // bytes is the bound. Exit code 0: all cases right. Figures are medians of one run; compare ratios,
 // not times.
 
-#include <cuda_runtime.h>
-
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <random>
 #include <vector>
 
+#include "benchmarks/gpu/device.h"
 #include "picasso_tf/cc/kernels/packed_lookup_gpu.h"
 
 namespace {
 
 using namespace picasso::packed_lookup;
-
-void Check(cudaError_t error, int line) {
-  if (error == cudaSuccess) return;
-  std::printf("line %d: CUDA reports: %s\n", line, cudaGetErrorString(error));
-  std::exit(2);
-}
-#define CUDA(call) Check(call, __LINE__)
+using device::DeviceMemory;
 
 struct Case {
   const char* name;
@@ -40,19 +30,6 @@ struct Case {
   int64_t rows;
   std::vector<int> widths;  // in floats, taken in turn
   int64_t batch;
-};
-
-// Device memory that is freed at the end of the case.
-class DeviceMemory {
- public:
-  explicit DeviceMemory(int64_t bytes) { CUDA(cudaMalloc(&data_, bytes)); }
-  ~DeviceMemory() { cudaFree(data_); }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-  char* data() const { return static_cast<char*>(data_); }
-
- private:
-  void* data_ = nullptr;
 };
 
 // Gather as TensorFlow writes it: one thread for each element, one launch for each table.
@@ -89,20 +66,9 @@ int Grid(int64_t elements) {
   return blocks < 4096 ? blocks : 4096;
 }
 
-// Median time on the GPU of one call of `run`, in microseconds, from when it is issued to an idle
-// device to when it is done: what a step waits for.
-double Microseconds(const std::function<void()>& run) {
-  std::vector<double> times;
-  for (int i = 0; i < 60; ++i) {
-    CUDA(cudaDeviceSynchronize());
-    const auto begin = std::chrono::steady_clock::now();
-    run();
-    CUDA(cudaDeviceSynchronize());
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-    if (i >= 10) times.push_back(time.count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+template <typename Run>
+double Microseconds(const Run& run) {
+  return 1e3 * device::Milliseconds(run);
 }
 
 bool RunCase(const Case& c) {

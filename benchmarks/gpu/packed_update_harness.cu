@@ -11,43 +11,24 @@
 // their gradients; a device-to-device copy is the bound. Exit code 0: all cases right. Figures are
 // medians of one run; compare ratios, not times.
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "benchmarks/gpu/device.h"
 #include "picasso_tf/cc/kernels/packed_update_gpu.h"
 #include "picasso_tf/cc/kernels/packed_update_gpu_cases.h"
 
 namespace {
 
 using namespace picasso::packed_update;
+using device::DeviceMemory;
+using device::Milliseconds;
 using picasso::packed_update::cases::Case;
 using picasso::packed_update::cases::Random;
 using picasso::packed_update::cases::Rule;
-
-void Check(cudaError_t error, int line) {
-  if (error == cudaSuccess) return;
-  std::printf("line %d: CUDA reports: %s\n", line, cudaGetErrorString(error));
-  std::exit(2);
-}
-#define CUDA(call) Check(call, __LINE__)
-
-class DeviceMemory {
- public:
-  explicit DeviceMemory(size_t bytes) { CUDA(cudaMalloc(&data_, std::max<size_t>(bytes, 1))); }
-  ~DeviceMemory() { cudaFree(data_); }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-  char* data() const { return static_cast<char*>(data_); }
-
- private:
-  void* data_ = nullptr;
-};
 
 // One call as the op makes it, but for the allocation of memory.
 template <typename T>
@@ -121,22 +102,6 @@ bool CheckCases(const char* dtype) {
 }
 
 // ---- How fast? ----
-
-// Median milliseconds from when `run` is issued to an idle device to when it is done.
-template <typename Run>
-double Milliseconds(const Run& run) {
-  std::vector<double> times;
-  for (int i = 0; i < 40; ++i) {
-    CUDA(cudaDeviceSynchronize());
-    const auto begin = std::chrono::steady_clock::now();
-    run();
-    CUDA(cudaDeviceSynchronize());
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
-    if (i >= 10) times.push_back(time.count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 double CopyGigabytesPerSecond() {
   const size_t bytes = size_t{1} << 30;
