@@ -8,6 +8,7 @@ from graph_passes.cleanup.shared_scalars import SharedScalars
 from graph_passes.compilation.xla_close import XlaClose
 from graph_passes.compilation.xla_open import XlaOpen
 from graph_passes.packing.embedding_packing import EmbeddingPacking
+from graph_passes.packing.pooling_packing import PoolingPacking
 from graph_passes.packing.update_packing import UpdatePacking
 from graph_passes.pipeline.base import Pass
 
@@ -16,6 +17,8 @@ PASSES: tuple[type[Pass], ...] = (
     Canonicalize,  # before packing: the others know lookups in one form only, ResourceGather
     SharedScalars,  # before packing: updates share a learning rate when it is one tensor
     UpdatePacking,  # before lookups: what an optimizer gathers from its slots is part of its update
+    DeadNodes,  # here too: what only gradients read, now gone, must not hold up the packing of lookups
+    PoolingPacking,  # before single lookups: the gather of distinct ids is part of a pooled lookup
     EmbeddingPacking,  # after canonicalize: most lookups that it packs were a read and a gather before
     DeadNodes,  # after the rewrites: takes away what the others left unread, such as shape chains and wraps of ids
     XlaClose,  # last: gives XLA what no other pass took, without what nobody reads

@@ -15,9 +15,10 @@ from graph_passes.ir.types import DType
 # Stateful for TensorFlow (their order against writes matters) but with no effect of their own: they can go when unread.
 READ_ONLY = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp"})
 PACKED_LOOKUP = "Picasso>PackedLookup"
+PACKED_POOLED_LOOKUP = "Picasso>PackedPooledLookup"
 PACKED_SPARSE_UPDATE = "Picasso>PackedSparseUpdate"
 PACKED_DENSE_UPDATE = "Picasso>PackedDenseUpdate"
-READERS = READ_ONLY | {PACKED_LOOKUP}
+READERS = READ_ONLY | {PACKED_LOOKUP, PACKED_POOLED_LOOKUP}
 
 
 @cache

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
 from graph_passes.packing.lookup_plan import GroupPlan
 from graph_passes.packing.packed_lookup_node import PackedLookupNode
-from graph_passes.rewrite.packed_nodes import packed_name, retire
+from graph_passes.rewrite.packed_nodes import packed_name, retire, substitute
 
 
 def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
@@ -22,11 +20,11 @@ def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
             for piece in join.pieces
         ]
         port = packed.add_output(join.shape, pieces)
-        _substitute(graph, mutation, join.node, TensorRef(name, port), plan.lookups[0].dtype)
+        substitute(graph, mutation, join.node, TensorRef(name, port), plan.lookups[0].dtype)
     for index, shape in plan.separate.items():  # one each, also where rows are the same: AddN works in place on buffers
         port = packed.add_output(shape, [(number_of[index], _row_width(graph, plan, index))])
         lookup = plan.lookups[index]
-        _substitute(graph, mutation, lookup.node, TensorRef(name, port), lookup.dtype)
+        substitute(graph, mutation, lookup.node, TensorRef(name, port), lookup.dtype)
     _retire_joined(graph, mutation, plan, packed, number_of)
     mutation.add(packed.node(plan.controls, plan.lookups[0].node.device))
     return mutation.apply(), name
@@ -36,18 +34,6 @@ def _row_width(graph: Graph, plan: GroupPlan, index: int) -> int:
     """Elements per row of a separate output: the table's row; 0 when the shape is taken from the ids."""
     width = plan.lookups[index].row_shape(graph).elements()
     return width if width and plan.separate[index].dims is not None else 0
-
-
-def _substitute(graph: Graph, mutation: Mutation, node: Node, ref: TensorRef, dtype: DType) -> None:
-    """Lets all readers of `node` read `ref`; a node whose name must live on becomes an Identity or a NoOp."""
-    if node.name in graph.kept_for_data:
-        attrs: dict[str, Any] = {"T": dtype}
-        if node.attr("_output_shapes"):
-            attrs["_output_shapes"] = [node.output_shape()]
-        mutation.replace(Node(node.name, "Identity", [ref], (), node.device, attrs))
-        return
-    mutation.redirect(TensorRef(node.name), ref)
-    retire(graph, mutation, node, ref.node)
 
 
 def _retire_joined(

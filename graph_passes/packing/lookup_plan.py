@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from graph_passes.analysis.constants import scalar
 from graph_passes.analysis.control_flow import Context
@@ -32,6 +32,13 @@ class Surroundings:
         self.levels[name] = level
         if like in self.contexts:
             self.contexts[name] = self.contexts[like]
+
+
+class HasRows(Protocol):
+    """A lookup of any kind."""
+
+    def row_shape(self, graph: Graph) -> Shape:
+        """Static shape of one row of the table."""
 
 
 class Piece(NamedTuple):
@@ -105,11 +112,11 @@ def plan_group(graph: Graph, lookups: Sequence[Lookup], level: int, around: Surr
     by_ref = {view.ref: view for member in views for view in member}
     joins: dict[str, Join] = {}
     notes: list[tuple[str, str]] = []
-    for node in _join_candidates(graph, by_ref):
+    for node in join_candidates(graph, by_ref):
         if around.context(node.name) != context or node.device != lookups[0].node.device:
             notes.append((node.name, "It is in another branch or on another device, so it is left as it is."))
             continue
-        join = _join(graph, node, lookups, by_ref, level, around)
+        join = find_join(graph, node, lookups, by_ref, level, around)
         if isinstance(join, Join):
             joins[node.name] = join
         else:
@@ -163,7 +170,8 @@ def _is_reshape(node: Node, lookup: Lookup) -> bool:
     return (node.op in RESHAPES or node.op == "Identity") and node.device == lookup.node.device
 
 
-def _join_candidates(graph: Graph, views: dict[TensorRef, View]) -> list[Node]:
+def join_candidates(graph: Graph, views: dict[TensorRef, View]) -> list[Node]:
+    """The concatenations that read one of the views, by name."""
     found = {}
     for ref in views:
         for use in graph.uses_of(ref):
@@ -172,10 +180,24 @@ def _join_candidates(graph: Graph, views: dict[TensorRef, View]) -> list[Node]:
     return [found[name] for name in sorted(found)]
 
 
-def _join(
-    graph: Graph, node: Node, lookups: Sequence[Lookup], views: dict[TensorRef, View], level: int, around: Surroundings
+def find_join(
+    graph: Graph,
+    node: Node,
+    lookups: Sequence[HasRows],
+    views: dict[TensorRef, View],
+    level: int,
+    around: Surroundings,
 ) -> Join | str:
-    """How to write the result of a concatenation directly, or a sentence that says why not."""
+    """How to write the result of a concatenation directly, or a sentence that says why not.
+
+    Args:
+        graph: the graph.
+        node: a ConcatV2 or Pack.
+        lookups: the members of a pack.
+        views: tensors that hold the result of a member.
+        level: of the members.
+        around: levels and contexts of the graph.
+    """
     shape = _template(node.output_shape())
     if shape.dims is None:
         return "More than one dimension of the concatenation is unknown."
@@ -188,7 +210,7 @@ def _join(
     pieces = []
     for ref in node.inputs[:-1] if node.op == "ConcatV2" else node.inputs:
         view = views.get(ref)
-        dims = graph.shape(ref).dims
+        dims = (graph.shape(ref) if view is None else view.shape).dims
         width = None if dims is None else product(dims[axis:])
         if not width:
             return f"The row width of its input '{ref}' is not known."

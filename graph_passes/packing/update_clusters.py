@@ -104,7 +104,7 @@ class Clusters:
 
     def _union(self, one: Cluster, other: Cluster) -> Cluster | None:
         ids = one.ids or other.ids
-        if one.ids and other.ids and one.ids.segments != other.ids.segments:
+        if one.ids and other.ids and not one.ids.agrees(other.ids):
             return None
         first, second = one.statements[0].node, other.statements[0].node
         same = (one.shape, one.dtype, self.context(first), first.device)
@@ -133,7 +133,7 @@ class Clusters:
         for op in (GRADIENT, TABLE, PARAMETER):
             for leaf in self.expressions.leaves(_values(cluster.statements), op):
                 data = self.expressions[leaf].data
-                sources = [source.ref for source in data] if op == GRADIENT else [data]
+                sources = [ref for source in data for ref in source.refs] if op == GRADIENT else [data]
                 found |= {ref.node: None for ref in sources if isinstance(ref, TensorRef)}
         if cluster.ids is not None:
             found |= {source.ref.node: None for source in cluster.ids.segments}

@@ -54,6 +54,7 @@ class _UpdateNode:
         self._ids_types: list[DType] = []
         self._gradients: Numbers[TensorRef] = Numbers()
         self._scalars: Numbers[TensorRef] = Numbers()
+        self._pools: Numbers[TensorRef] = Numbers()
         self._segments: list[dict[str, Any]] = []
         self._segment_gradients: list[GradientSource] = []
 
@@ -97,8 +98,16 @@ class _UpdateNode:
             "segment_pitch": [source.pitch for source in self._segment_gradients],
             "drop_negative": _drops_negative(program.instructions),
         }
+        sources = self._segment_gradients
+        pools = [-1 if source.pool is None else self._pools.of(source.pool) for source in sources]
+        if self._pools:
+            attrs["pools_types"] = [self._graph.dtype_of(ref) for ref in self._pools]
+            attrs["gradient_pool"] = pools
+            attrs["gradient_combiner"] = [source.combiner.encode() for source in sources]
+        if any(segment["fill"] >= 0 for segment in self._segments):
+            attrs["segment_fill"] = [segment["fill"] for segment in self._segments]
         members = {statement.node.name for cluster in clusters for statement in cluster.statements}
-        inputs = [*self._handles, *self._ids, *self._gradients, *self._scalars]
+        inputs = [*self._handles, *self._ids, *self._gradients, *self._scalars, *self._pools]
         read = {ref.node for ref in inputs}
         waits_for = dict.fromkeys(gone.get(name, name) for cluster in clusters for name in cluster.inputs)
         controls = [name for name in waits_for if name not in read and name not in members]
@@ -136,7 +145,8 @@ class _UpdateNode:
             ids = self._ids.of(source.ref)
             if ids == len(self._ids_types):
                 self._ids_types.append(source.dtype)
-            self._segments.append({"table": number, "ids": ids, **{k: getattr(source, k) for k in _SOURCE_FIELDS}})
+            read = {field: getattr(source, field) for field in _SOURCE_FIELDS}
+            self._segments.append({"table": number, "ids": ids, "fill": cluster.ids.fill, **read})
             self._segment_gradients += [parts[index] for parts in gradients]  # type: ignore[index]
 
 

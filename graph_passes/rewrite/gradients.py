@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graph_passes.analysis.constants import constant, scalar
+from graph_passes.analysis.stated_dims import stated_dims
 from graph_passes.ir import Graph, Node, Shape, TensorRef, product
 from graph_passes.rewrite.ids import RESHAPES
 
@@ -19,12 +20,22 @@ class GradientSource(NamedTuple):
         first: the first column.
         span: how many columns; 0: the whole tensor, its elements in order.
         pitch: columns of the matrix; 0 when `span` is.
+        pool: for ids that were pooled, the row of the matrix that each belongs to: a vector, or a matrix whose column 0
+            gives it; None: there is a row for each id.
+        combiner: how they were pooled: "sum", "mean" or "sqrtn".
     """
 
     ref: TensorRef
     first: int = 0
     span: int = 0
     pitch: int = 0
+    pool: TensorRef | None = None
+    combiner: str = "sum"
+
+    @property
+    def refs(self) -> tuple[TensorRef, ...]:
+        """All tensors that are read."""
+        return (self.ref,) if self.pool is None else (self.ref, self.pool)
 
 
 def trace_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource:
@@ -127,7 +138,10 @@ def _extent(graph: Graph, shape_ref: TensorRef, axis: int) -> int | None:
     node = graph.producer(shape_ref)
     if node.op not in ("Shape", "ShapeN") or node.name in graph.fed:
         return None
-    dims = graph.shape(node.inputs[shape_ref.port]).dims
+    of = node.inputs[shape_ref.port]
+    dims, producer = graph.shape(of).dims, graph.producer(of)
+    if dims is not None and dims[axis : axis + 1] == (None,) and producer.op == "Reshape":
+        dims = stated_dims(graph, producer.inputs[1])
     return None if dims is None or axis >= len(dims) else dims[axis]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from graph_passes.ir import Graph, Mutation, Node
+from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
 
 T = TypeVar("T", bound=Hashable)
 
@@ -23,6 +23,18 @@ def packed_name(pass_name: str, members: Sequence[str]) -> str:
     scope = os.path.commonpath([os.path.dirname(member) for member in members])
     rest = os.path.relpath(members[0], scope) if scope else members[0]
     return "/".join(part for part in (scope, f"picasso/{pass_name}", rest) if part)
+
+
+def substitute(graph: Graph, mutation: Mutation, node: Node, ref: TensorRef, dtype: DType) -> None:
+    """Lets all readers of `node` read `ref`; a node whose name must live on becomes an Identity or a NoOp."""
+    if node.name in graph.kept_for_data:
+        attrs: dict[str, Any] = {"T": dtype}
+        if node.attr("_output_shapes"):
+            attrs["_output_shapes"] = [node.output_shape()]
+        mutation.replace(Node(node.name, "Identity", [ref], (), node.device, attrs))
+        return
+    mutation.redirect(TensorRef(node.name), ref)
+    retire(graph, mutation, node, ref.node)
 
 
 def retire(graph: Graph, mutation: Mutation, node: Node, packed: str) -> None:

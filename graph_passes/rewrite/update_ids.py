@@ -18,12 +18,18 @@ class UpdateIds(NamedTuple):
     Attributes:
         segments: where they are read, one after the other.
         joined: whether they were concatenated; gradient rows then come in the same parts.
-    ref: all of them as one tensor.
+        ref: all of them as one tensor.
+        fill: of pooled ids, the row that stands for what has no id once negative ones are left out; -1: all ids count.
     """
 
     segments: tuple[IdsSource, ...]
     joined: bool
     ref: TensorRef
+    fill: int = -1
+
+    def agrees(self, other: UpdateIds) -> bool:
+        """Whether both name the same rows, in the same order."""
+        return (self.segments, self.fill) == (other.segments, other.fill)
 
     def whole(self, graph: Graph) -> UpdateIds:
         """The same ids in one segment."""
@@ -42,11 +48,14 @@ class Guards:
     Args:
         graph: the graph.
         contexts: see `graph_passes.analysis.control_flow.contexts`.
+        innermost: where distinct ids are made distinct again, which changes nothing, whether ids are those before the
+            first time, or before the last.
     """
 
-    def __init__(self, graph: Graph, contexts: dict[str, Context]):
+    def __init__(self, graph: Graph, contexts: dict[str, Context], innermost: bool = True):
         self._graph = graph
         self._contexts = contexts
+        self.innermost = innermost
         self.predicates: dict[TensorRef, None] = {}
 
     def through(self, ref: TensorRef) -> TensorRef | None:
@@ -132,14 +141,17 @@ def trace_update_ids(graph: Graph, ref: TensorRef, guards: Guards) -> tuple[Upda
     """The ids behind the indices of an update.
 
     Returns:
-        The ids, and the Unique node when the indices are its distinct values; None when they are no integers.
+        The ids, and the Unique node after them when the indices are its distinct values; None when they are no
+        integers.
     """
-    ref = _through_casts(graph, ref, guards)
+    ref = through_casts(graph, ref, guards)
     unique = None
     node = graph.producer(ref)
-    if node.op in ("Unique", "UniqueV2") and ref.port == 0 and node.name not in graph.fed:
+    while node.op in ("Unique", "UniqueV2") and ref.port == 0 and node.name not in graph.fed:
+        if unique is not None and not guards.innermost:
+            break
         unique = node
-        ref = _through_casts(graph, node.inputs[0], guards)
+        ref = through_casts(graph, node.inputs[0], guards)
         node = graph.producer(ref)
     joined = node.op == "ConcatV2" and node.name not in graph.fed and scalar(graph, node.inputs[-1]) in (0, -1)
     joined = joined and graph.shape(ref).rank == 1
@@ -150,7 +162,8 @@ def trace_update_ids(graph: Graph, ref: TensorRef, guards: Guards) -> tuple[Upda
     return UpdateIds(tuple(source for source in sources if source is not None), joined, ref), unique
 
 
-def _through_casts(graph: Graph, ref: TensorRef, guards: Guards) -> TensorRef:
+def through_casts(graph: Graph, ref: TensorRef, guards: Guards) -> TensorRef:
+    """The ids that a tensor holds, before they were widened or passed on."""
     while True:
         node = graph.producer(ref)
         branch = guards.through(ref)

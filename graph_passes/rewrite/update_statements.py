@@ -14,7 +14,7 @@ from graph_passes.analysis.update_expressions import GRADIENT, REDUCTIONS, STATE
 from graph_passes.analysis.update_rules import FUSED_RULES, fused_writes
 from graph_passes.ir import Graph, Node, TensorRef, product
 from graph_passes.ir.op_defs import op_def
-from graph_passes.rewrite.update_ids import Guards, trace_update_ids
+from graph_passes.rewrite.update_ids import Guards, UpdateIds, trace_update_ids
 from graph_passes.rewrite.update_trace import NotPackable, Statement, Tracer
 
 _DENSE = {"AssignVariableOp": "assign", "AssignAddVariableOp": "add", "AssignSubVariableOp": "sub"}
@@ -98,9 +98,15 @@ class StatementReader:
             NotPackable: it is no update that can be packed.
         """
         table = updated_table(self._graph, node.inputs[0])
+        try:
+            return self._read(node, table, innermost=True)
+        except NotPackable:
+            return self._read(node, table, innermost=False)
+
+    def _read(self, node: Node, table: Table, innermost: bool) -> Statement:
         for split in (True, False):  # ids that come in parts while the gradient does not are read as a whole
             statement = Statement(node, table.shape, _dtype(node))  # type: ignore[arg-type]
-            guards = Guards(self._graph, self._contexts)
+            guards = Guards(self._graph, self._contexts, innermost)
             tracer = Tracer(self._graph, self._expressions, statement, guards, self._states)
             tracer.split = split
             try:
@@ -111,8 +117,17 @@ class StatementReader:
             else:
                 if not self._uses_ids(statement):
                     statement.ids = None  # what was read on the way was better taken as a whole
+                elif tracer.ids_before_filling is not None:
+                    statement.ids = self._filled(statement, tracer.ids_before_filling)
                 return statement
         raise NotPackable("update_arithmetic", "Its gradient comes in other parts than its ids.")
+
+    def _filled(self, statement: Statement, ids: UpdateIds) -> UpdateIds:
+        """Ids from before empty rows were filled; gradients with a row for each id know only those from after."""
+        for leaf in self._expressions.leaves([write.value for write in statement.writes], GRADIENT):
+            if any(source.pool is None for source in self._expressions[leaf].data):
+                raise NotPackable("update_arithmetic", "Only a part of its gradient is that of a pooled lookup.")
+        return ids
 
     def _uses_ids(self, statement: Statement) -> bool:
         values = [write.value for write in statement.writes]

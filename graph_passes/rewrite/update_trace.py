@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from graph_passes.analysis.constants import scalar
+from graph_passes.analysis.devices import device_type
 from graph_passes.analysis.tables import table_of
 from graph_passes.analysis.update_expressions import (
     GRADIENT,
@@ -22,41 +23,12 @@ from graph_passes.analysis.update_expressions import (
     Write,
 )
 from graph_passes.ir import DType, Graph, Node, Shape, TensorRef, product
+from graph_passes.rewrite.elementwise import COMPOSITION, ELEMENTWISE, OF_UNIQUE_ROWS
 from graph_passes.rewrite.gradients import trace_gradient
 from graph_passes.rewrite.ids import RESHAPES
-from graph_passes.rewrite.update_ids import Guards, UpdateIds, trace_update_ids
+from graph_passes.rewrite.pooled_gradients import POOLING_GRADIENTS, pooled_gradient
+from graph_passes.rewrite.update_ids import Guards, UpdateIds, through_casts, trace_update_ids
 
-_ELEMENTWISE = {
-    "AddV2": "add",
-    "Add": "add",
-    "Sub": "sub",
-    "Mul": "mul",
-    "RealDiv": "div",
-    "Div": "div",
-    "Maximum": "max",
-    "Minimum": "min",
-    "SquaredDifference": "squared_difference",
-    "DivNoNan": "div_no_nan",
-    "Neg": "neg",
-    "Square": "square",
-    "Sqrt": "sqrt",
-    "Rsqrt": "rsqrt",
-    "Abs": "abs",
-    "Sign": "sign",
-    "Reciprocal": "reciprocal",
-    "Inv": "reciprocal",
-    "Greater": "greater",
-    "GreaterEqual": "greater_equal",
-    "Less": "less",
-    "LessEqual": "less_equal",
-    "Equal": "equal",
-    "NotEqual": "not_equal",
-    "SelectV2": "select",
-    "Select": "select",
-    "Pow": "pow",
-}
-_OF_UNIQUE_ROWS = _ELEMENTWISE | {"Rsqrt": "unique_rsqrt"}  # its bits depend on where in a tensor an element stands
-_COMPOSITION = "_UnaryOpsComposition"  # several unary ops, one after the other, as Grappler puts them together
 _MAX_ADDENDS = 8  # AddN adds this many inputs in one go, from left to right
 
 
@@ -108,6 +80,8 @@ class Tracer:
         self._states = states
         self._memo: dict[tuple[TensorRef, int], int] = {}
         self.split = True
+        self.ids_before_filling: UpdateIds | None = None
+        self._has_pooled = False
 
     # ---- Leaves and levels -------------------------------------------------------------------------------------------
 
@@ -127,11 +101,37 @@ class Tracer:
     def unique_rows(self, ref: TensorRef, unique: Node) -> int:
         """The expression of a tensor with one row for each distinct id, in the order that `unique` gives."""
         node = self._graph.producer(ref)
-        if node.op == "UnsortedSegmentSum" and node.inputs[1] == TensorRef(unique.name, 1) and ref.port == 0:
-            return self._expressions.make("segment_sum", self.per_id(node.inputs[0]))
+        if node.name not in self._graph.fed and ref.port == 0:
+            if node.op == "UnsortedSegmentSum" and node.inputs[1] == TensorRef(unique.name, 1):
+                return self._expressions.make("segment_sum", self.per_id(node.inputs[0]))
+            if node.op == "UnsortedSegmentSum" and self._is_of_distinct(node.inputs[1], unique):
+                return self.unique_rows(node.inputs[0], unique)
+            if node.op in POOLING_GRADIENTS and node.inputs[1] == TensorRef(unique.name, 1):
+                return self._expressions.make("segment_sum", self._pooled(node))
+            if node.op in RESHAPES:
+                return self.unique_rows(node.inputs[0], unique)
         if node.op in ("GatherV2", "ResourceGather") and self._takes(node.inputs[1], unique):
             return self._gathered(node)
-        return self._elementwise(ref, lambda item: self.unique_rows(item, unique), _OF_UNIQUE_ROWS)
+        return self._elementwise(ref, lambda item: self.unique_rows(item, unique), OF_UNIQUE_ROWS)
+
+    def _is_of_distinct(self, places: TensorRef, unique: Node) -> bool:
+        """Whether places come from a Unique of what `unique` gives: 0, 1, 2, ..."""
+        again = self._graph.producer(places)
+        if again.op not in ("Unique", "UniqueV2") or places.port != 1 or again.name in self._graph.fed:
+            return False
+        return through_casts(self._graph, again.inputs[0], self._guards) == TensorRef(unique.name)
+
+    def _pooled(self, node: Node) -> int:
+        """The gradient of a pooled lookup, of which each id takes the row that it went into."""
+        ids, row = self._statement.ids, product((self._statement.shape.dims or ())[1:])
+        on_gpu = device_type(node.device) == "GPU"
+        if ids is None or ids.joined or not row or on_gpu or self._statement.dtype not in ("float32", "float64"):
+            raise NotPackable("update_arithmetic", f"'{node.name}' is the gradient of a pooled lookup.")
+        source, before = pooled_gradient(self._graph, node, ids, row)
+        if self._has_pooled and before != self.ids_before_filling:
+            raise NotPackable("update_arithmetic", "Its parts work on different ids.")
+        self._has_pooled, self.ids_before_filling = True, before
+        return self._expressions.leaf(GRADIENT, (source,))
 
     def use_ids(self, ids: UpdateIds) -> None:
         """Notes the ids of the statement; all of its parts must agree on them."""
@@ -164,7 +164,7 @@ class Tracer:
                 return self._segment_sum(node)
             if level == ID and node.op in ("GatherV2", "ResourceGather") and self._takes(node.inputs[1], None):
                 return self._gathered(node)
-            if node.op in _ELEMENTWISE or node.op in ("AddN", _COMPOSITION):
+            if node.op in ELEMENTWISE or node.op in ("AddN", COMPOSITION):
                 found = self._arithmetic(ref, level)
                 if found is not None:
                     return found
@@ -187,7 +187,7 @@ class Tracer:
         return found
 
     def _elementwise(
-        self, ref: TensorRef, trace: Callable[[TensorRef], int], ops: Mapping[str, str] = _ELEMENTWISE
+        self, ref: TensorRef, trace: Callable[[TensorRef], int], ops: Mapping[str, str] = ELEMENTWISE
     ) -> int:
         graph, node = self._graph, self._graph.producer(ref)
         branch = self._guards.through(ref)
@@ -197,9 +197,9 @@ class Tracer:
             raise NotPackable("update_arithmetic", f"'{ref}' is no arithmetic on rows.")
         if node.op == "Identity":
             return trace(node.inputs[0])
-        if node.op == _COMPOSITION:
+        if node.op == COMPOSITION:
             return self._composition(node, trace, ops)
-        if node.op not in _ELEMENTWISE and node.op != "AddN":
+        if node.op not in ELEMENTWISE and node.op != "AddN":
             raise NotPackable("update_arithmetic", f"Nothing is known about the op {node.op} of '{node.name}'.")
         args = [self._operand(item, node, trace) for item in node.inputs]
         if node.op != "AddN":

@@ -1,6 +1,7 @@
 """One module per custom op: a thin wrapper and, where the op has one, its gradient."""
 
 from picasso_tf.ops.packed_lookup import packed_lookup
+from picasso_tf.ops.packed_pooled_lookup import packed_pooled_lookup
 from picasso_tf.ops.packed_update import UpdateTable, packed_dense_update, packed_sparse_update
 
-__all__ = ["UpdateTable", "packed_dense_update", "packed_lookup", "packed_sparse_update"]
+__all__ = ["UpdateTable", "packed_dense_update", "packed_lookup", "packed_pooled_lookup", "packed_sparse_update"]

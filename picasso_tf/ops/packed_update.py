@@ -15,13 +15,31 @@ from picasso_tf.ops.variables import as_variable
 
 
 @dataclass(frozen=True)
+class PooledGradient:
+    """The gradient of a pooled lookup, which all ids of one output row share.
+
+    Args:
+        values: a float32 or float64 tensor with one row of the table for each output row.
+        rows: int32 or int64, one for each id: the output row that it belongs to; or the indices of a SparseTensor,
+            a matrix whose column 0 gives it.
+        combiner: "sum", "mean" or "sqrtn". An output row of n ids gives each of them its gradient times 1, 1 / n or
+            1 / sqrt(n), as the gradients of TensorFlow's SparseSegment ops do.
+    """
+
+    values: Any
+    rows: Any
+    combiner: str = "sum"
+
+
+@dataclass(frozen=True)
 class UpdateTable:
     """What one table brings to an update.
 
     Args:
         states: `tf.Variable`s or Keras variables, the table and then its slots, all with the same number of elements.
         ids: int32 or int64 tensors of any shape, each id a row of the table; one tensor for each segment.
-        gradients: for each segment a list of gradients, tensors with one row of the table for each id.
+        gradients: for each segment a list of gradients, tensors with one row of the table for each id, or
+            `PooledGradient`s.
         table_gradients: tensors with as many elements as the table.
         parameters: numbers, or tensors of one element, e.g. the learning rate.
     """
@@ -134,6 +152,7 @@ def _call(
         # No program reads it: the generated function takes the dtype from this argument.
         gradients=inputs.gradients or [tf.zeros([0], inputs.variables[0].dtype)],
         scalars=inputs.scalars,
+        pools=inputs.pools,
         rule=rule,
         program=list(program),
         results=list(results),
@@ -155,6 +174,8 @@ def _call(
         segment_first=[0] * len(inputs.segment_gradients),
         segment_span=[0] * len(inputs.segment_gradients),
         segment_pitch=[0] * len(inputs.segment_gradients),
+        gradient_pool=inputs.gradient_pool if inputs.pools else [],
+        gradient_combiner=inputs.gradient_combiner if inputs.pools else [],
         drop_negative=drop_negative,
         name=name,
     )
@@ -171,6 +192,17 @@ class _Inputs:
     table_gradients: list[int] = field(default_factory=list)
     segment_table: list[int] = field(default_factory=list)
     segment_gradients: list[int] = field(default_factory=list)
+    pools: list[tf.Tensor] = field(default_factory=list)
+    gradient_pool: list[int] = field(default_factory=list)
+    gradient_combiner: list[str] = field(default_factory=list)
+
+    def add_row_gradient(self, value: Any) -> None:
+        pooled = value if isinstance(value, PooledGradient) else None
+        self.segment_gradients.append(self.add_gradient(value if pooled is None else pooled.values))
+        self.gradient_pool.append(-1 if pooled is None else len(self.pools))
+        self.gradient_combiner.append("sum" if pooled is None else pooled.combiner)
+        if pooled is not None:
+            self.pools.append(tf.convert_to_tensor(pooled.rows))
 
     def add_gradient(self, value: Any) -> int:
         self.gradients.append(tf.convert_to_tensor(value, self.variables[0].dtype))
@@ -195,7 +227,8 @@ def _collect(tables: Sequence[UpdateTable]) -> _Inputs:
                 raise ConfigError(f"`tables[{i}].ids[{k}]` must be int32 or int64. Received: {ids.dtype.name}.")
             inputs.ids.append(ids)
             inputs.segment_table.append(i)
-            inputs.segment_gradients += [inputs.add_gradient(value) for value in gradients]
+            for value in gradients:
+                inputs.add_row_gradient(value)
     return inputs
 
 

@@ -27,7 +27,7 @@ def test_a_text_comes_back_as_it_was(text: str) -> None:
 def test_the_registry_comes_back() -> None:
     pipeline = [kind() for kind in PASSES]
     text = print_pipeline(pipeline, BY_NAME)
-    assert text == ", ".join(BY_NAME)
+    assert text == ", ".join(kind.name for kind in PASSES)
     assert parse_pipeline(text, BY_NAME) == pipeline
 
 

@@ -85,6 +85,7 @@ def run(spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list,
         ids=ids,
         gradients=gradients,
         scalars=scalars,
+        pools=[],
         **spec.attributes(),
     )
 

@@ -13,36 +13,13 @@ namespace picasso {
 namespace packed_lookup {
 
 using tensorflow::DataTypeSize;
-using tensorflow::DataTypeString;
 using tensorflow::MultiplyWithoutOverflow;
-using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
 namespace {
 
 char* Data(const Tensor& tensor) { return static_cast<char*>(tensor.data()); }
-
-// `wanted` with its unknown dimension computed from the number of elements,
-// which is negative where it overflowed.
-absl::Status ResolveShape(const PartialTensorShape& wanted, int64_t elements, TensorShape* shape) {
-  int64_t known = 1;
-  for (int d = 0; d < wanted.dims(); ++d) {
-    if (wanted.dim_size(d) < 0) continue;
-    known = MultiplyWithoutOverflow(known, wanted.dim_size(d));
-    if (known < 0) break;
-  }
-  const bool open = !wanted.IsFullyDefined();
-  const bool fits = open ? known > 0 && elements % known == 0 : known == elements;
-  if (!fits || elements < 0) {
-    return Invalid("", elements, " elements cannot take the shape ", wanted.DebugString(), ".");
-  }
-  for (int d = 0; d < wanted.dims(); ++d) {
-    const int64_t size = wanted.dim_size(d);
-    TF_RETURN_IF_ERROR(shape->AddDimWithStatus(size < 0 ? elements / known : size));
-  }
-  return absl::OkStatus();
-}
 
 int64_t Rows(const Piece& piece) { return piece.num_ids / piece.ids_per_row; }
 
@@ -51,7 +28,7 @@ int64_t Rows(const Piece& piece) { return piece.num_ids / piece.ids_per_row; }
 absl::Status Call::Prepare() {
   TF_RETURN_IF_ERROR(FindVars(context_, attrs_.num_tables, &vars_));
   locks_.Take(vars_);
-  TF_RETURN_IF_ERROR(CheckTables());
+  TF_RETURN_IF_ERROR(CheckTables(context_, kOp, attrs_.dtype, vars_));
   lookups_.reserve(attrs_.lookups.size());
   for (const Lookup& lookup : attrs_.lookups) TF_RETURN_IF_ERROR(BindLookup(lookup));
 
@@ -61,17 +38,6 @@ absl::Status Call::Prepare() {
   matrices_.reserve(attrs_.outputs.size());
   for (size_t i = 0; i < attrs_.outputs.size(); ++i) TF_RETURN_IF_ERROR(AddOutput(i));
   return SetShapes();
-}
-
-absl::Status Call::CheckTables() const {
-  for (size_t i = 0; i < vars_.size(); ++i) {
-    const Tensor& table = *vars_[i]->tensor();
-    if (table.dtype() == attrs_.dtype && table.dims() >= 1) continue;
-    return Invalid("table ", i, " ('", tensorflow::HandleFromInput(context_, i).name(),
-                   "') must be ", DataTypeString(attrs_.dtype), " of rank 1 or more, but it is ",
-                   DataTypeString(table.dtype()), " of shape ", table.shape().DebugString(), ".");
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Call::BindLookup(const Lookup& lookup) {
@@ -150,7 +116,7 @@ absl::Status Call::AddOutput(int index) {
     TF_RETURN_IF_ERROR(NaturalShape(attrs_.lookups[output.pieces[0].source], &shape));
   } else {
     TF_RETURN_IF_ERROR(
-        ResolveShape(output.shape, MultiplyWithoutOverflow(rows, output.width), &shape));
+        ResolveShape(kOp, output.shape, MultiplyWithoutOverflow(rows, output.width), &shape));
   }
   Tensor* tensor = nullptr;
   TF_RETURN_IF_ERROR(context_->allocate_output(index, shape, &tensor));
@@ -174,7 +140,7 @@ absl::Status Call::SetShapes() {
     if (!spec.shape.unknown_rank()) {
       const int64_t elements = shape.num_elements();
       shape.Clear();
-      TF_RETURN_IF_ERROR(ResolveShape(spec.shape, elements, &shape));
+      TF_RETURN_IF_ERROR(ResolveShape(kOp, spec.shape, elements, &shape));
     }
     Tensor* tensor = nullptr;
     TF_RETURN_IF_ERROR(context_->allocate_output(index++, TensorShape({shape.dims()}), &tensor));

@@ -41,7 +41,6 @@ class Call {
     return context_->input(attrs_.num_tables + attrs_.num_ids + dense);
   }
 
-  absl::Status CheckTables() const;
   absl::Status BindLookup(const Lookup& lookup);
   absl::Status AddPiece(const OutputSpec& output, int64_t at);
   absl::Status AddOutput(int index);

@@ -1,14 +1,12 @@
 // Kernels of Picasso>PackedLookup.
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/packed_lookup_attrs.h"
 #include "picasso_tf/cc/kernels/packed_lookup_call.h"
 #include "picasso_tf/cc/kernels/packed_lookup_cpu.h"
-#include "picasso_tf/cc/kernels/parallel_blocks.h"
+#include "picasso_tf/cc/kernels/row_blocks.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 #if GOOGLE_CUDA
@@ -24,45 +22,20 @@ using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
-// Below this much memory traffic a second thread costs more than it saves.
-constexpr int64_t kBytesPerThread = 128 << 10;
-
-// The blocks of one matrix, numbered on from those of the matrices before it.
-struct Blocks {
-  int64_t first;
-  int64_t rows;  // of each block
-};
-
 // Runs all blocks of all matrices. False: an id is out of range.
 bool FillOnCpu(OpKernelContext* context, const List<Matrix>& matrices) {
-  List<Blocks> blocks;
+  List<RowBlocks> blocks;
   blocks.reserve(matrices.size());
-  int64_t num_blocks = 0;
   int64_t bytes = 0;
   for (const Matrix& matrix : matrices) {
-    const int64_t rows = BlockRows(matrix);
-    blocks.push_back({num_blocks, rows});
-    num_blocks += matrix.rows / rows + (matrix.rows % rows != 0);
+    const int64_t first = blocks.empty() ? 0 : blocks.back().End();
+    blocks.push_back({first, BlockRows(matrix), matrix.rows});
     bytes += matrix.rows * RowTraffic(matrix);
   }
-
-  std::atomic<bool> good{true};
-  auto fill = [&](int64_t block) {
-    if (!good.load(std::memory_order_relaxed)) return;
-    const auto after =
-        std::upper_bound(blocks.begin(), blocks.end(), block,
-                         [](int64_t block, const Blocks& other) { return block < other.first; });
-    const Matrix& matrix = matrices[after - blocks.begin() - 1];
-    const int64_t begin = (block - after[-1].first) * after[-1].rows;
-    const int64_t end = std::min(begin + after[-1].rows, matrix.rows);
-    if (!FillRows(matrix.pieces, matrix.num_pieces, begin, end)) {
-      good.store(false, std::memory_order_relaxed);
-    }
-  };
-  // A small call stays on this thread.
-  ParallelBlocks(context->device()->tensorflow_cpu_worker_threads()->workers, num_blocks,
-                 bytes / kBytesPerThread, fill);
-  return good;
+  return FillBlocks(context->device()->tensorflow_cpu_worker_threads()->workers, blocks, bytes,
+                    [&](int64_t i, int64_t begin, int64_t end) {
+                      return FillRows(matrices[i].pieces, matrices[i].num_pieces, begin, end);
+                    });
 }
 
 class PackedLookupOp : public OpKernel {

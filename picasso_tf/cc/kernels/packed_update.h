@@ -12,6 +12,21 @@
 namespace picasso {
 namespace packed_update {
 
+// Where ids were pooled: the row of the gradient that each of them belongs to.
+struct Pool {
+  const void* rows = nullptr;  // int32 or int64, one for each id
+  bool rows_are_int64 = false;
+  int64_t pitch = 1;  // from one to the next
+  int64_t num_rows = 0;            // of the gradient
+  const double* scales = nullptr;  // of each row; nullptr: 1
+  const void* zeros = nullptr;     // a row of the table, for ids that fill empty rows
+
+  PICASSO_HOST_DEVICE int64_t RowOf(int64_t id) const {
+    if (rows_are_int64) return static_cast<const int64_t*>(rows)[id * pitch];
+    return static_cast<const int32_t*>(rows)[id * pitch];
+  }
+};
+
 // The gradient rows of a segment: `ids_per_row` of them side by side, from column
 // `first` on, in each row of a matrix that is `pitch` elements wide.
 struct GradientRows {
@@ -19,12 +34,21 @@ struct GradientRows {
   int64_t pitch = 0;
   int64_t first = 0;
   int64_t ids_per_row = 1;
+  const Pool* pool = nullptr;  // on the host only; ids_per_row is 1 then
 };
 
 // Ids of one table, and for each of them a row of every row gradient.
+//
+// With `fill`, negative ids are left out, and each row of the gradient that no id is
+// left for gets an id of its own: row `fill` of the table, with a gradient of zero.
+// Those are numbered after the others.
 struct Segment : IdList {
   int64_t first_id = 0;                    // ids of the table in segments before this one
   const GradientRows* gradients = nullptr;  // one for each row gradient
+  int64_t fill = -1;                        // -1: no such
+  int64_t num_fills = 0;                    // at most
+
+  int64_t NumNumbers() const { return num_ids + num_fills; }
 };
 
 struct Table {
@@ -35,7 +59,7 @@ struct Table {
   const void* const* parameters = nullptr;        // one element each
   const Segment* segments = nullptr;
   int64_t num_segments = 0;
-  int64_t num_ids = 0;  // of all segments
+  int64_t num_ids = 0;  // of all segments, those that fill rows included
 };
 
 // The segment that holds id number `id` of the table.
@@ -54,10 +78,23 @@ template <typename T>
 PICASSO_HOST_DEVICE inline const T* GradientRow(const Table& table, int gradient, int64_t id) {
   const Segment& segment = SegmentOf(table, id);
   const GradientRows& rows = segment.gradients[gradient];
-  const int64_t j = id - segment.first_id;
+  int64_t j = id - segment.first_id;
+  if (rows.pool != nullptr) {
+    if (j >= segment.num_ids) return static_cast<const T*>(rows.pool->zeros);
+    j = rows.pool->RowOf(j);
+  }
   const T* data = static_cast<const T*>(rows.data) + rows.first;
   if (rows.ids_per_row == 1) return data + j * rows.pitch;
   return data + j / rows.ids_per_row * rows.pitch + j % rows.ids_per_row * table.row;
+}
+
+// What id number `id` of the table multiplies its gradient row by.
+inline double GradientScale(const Table& table, int gradient, int64_t id) {
+  const Segment& segment = SegmentOf(table, id);
+  const Pool* pool = segment.gradients[gradient].pool;
+  const int64_t j = id - segment.first_id;
+  if (pool == nullptr || pool->scales == nullptr || j >= segment.num_ids) return 1.0;
+  return pool->scales[pool->RowOf(j)];
 }
 
 }  // namespace packed_update

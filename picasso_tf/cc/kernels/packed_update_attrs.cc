@@ -1,5 +1,7 @@
 #include "picasso_tf/cc/kernels/packed_update_attrs.h"
 
+#include <algorithm>
+
 #include "absl/strings/string_view.h"
 
 namespace picasso {
@@ -65,6 +67,54 @@ absl::Status ReadTables(const RawAttrs& raw, Attrs* attrs) {
   return CheckVariables(*attrs);
 }
 
+// Pools of each gradient of each segment: none at all where `gradient_pool` is empty.
+absl::Status ReadPools(const RawAttrs& raw, size_t count, Attrs* attrs) {
+  if (raw.gradient_pool.empty() && raw.pools_types.empty()) return absl::OkStatus();
+  const char* op = attrs->op;
+  if (attrs->dtype != tensorflow::DT_FLOAT && attrs->dtype != tensorflow::DT_DOUBLE) {
+    return InvalidIn(op, "gradients of pooled ids must be float or double, but `dtype` is ",
+                     DataTypeString(attrs->dtype), ".");
+  }
+  TF_RETURN_IF_ERROR(CheckLength(op, "gradient_pool", raw.gradient_pool.size(), count,
+                                 "row gradient of each segment"));
+  TF_RETURN_IF_ERROR(CheckLength(op, "gradient_combiner", raw.gradient_combiner.size(), count,
+                                 "row gradient of each segment"));
+  size_t at = 0;
+  for (SegmentSpec& segment : attrs->segments) {
+    for (GradientSpec& gradient : segment.gradients) {
+      TF_RETURN_IF_ERROR(
+          CheckIndex(op, "gradient_pool", at, raw.gradient_pool[at], -1, raw.pools_types.size()));
+      gradient.pool = static_cast<int>(raw.gradient_pool[at]);
+      const std::string& combiner = raw.gradient_combiner[at++];
+      if (combiner == "mean") {
+        gradient.combiner = Combiner::kMean;
+      } else if (combiner == "sqrtn") {
+        gradient.combiner = Combiner::kSqrtN;
+      } else if (combiner != "sum") {
+        return InvalidIn(op, "`gradient_combiner[", at - 1,
+                         "]` must be 'sum', 'mean' or 'sqrtn', but it is '", combiner, "'.");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFills(const RawAttrs& raw, Attrs* attrs) {
+  if (raw.segment_fill.empty()) return absl::OkStatus();
+  const size_t n = attrs->segments.size();
+  TF_RETURN_IF_ERROR(CheckLength(attrs->op, "segment_fill", raw.segment_fill.size(), n, "segment"));
+  for (size_t i = 0; i < n; ++i) {
+    SegmentSpec& segment = attrs->segments[i];
+    segment.fill = std::max<int64_t>(raw.segment_fill[i], -1);
+    bool pooled = !segment.gradients.empty();
+    for (const GradientSpec& gradient : segment.gradients) pooled &= gradient.pool >= 0;
+    if (segment.fill < 0 || pooled) continue;
+    return InvalidIn(attrs->op, "`segment_fill[", i, "]` is ", segment.fill,
+                     ", but not all gradients of that segment are of pooled ids.");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
   const char* op = attrs->op;
   const size_t n = raw.segment_table.size();
@@ -85,7 +135,7 @@ absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
     const int64_t lowest = i == 0 ? 0 : raw.segment_table[i - 1];
     TF_RETURN_IF_ERROR(
         CheckIndex(op, "segment_table", i, raw.segment_table[i], lowest, attrs->tables.size()));
-    SegmentSpec segment{ids[i], static_cast<int>(raw.segment_table[i]), {}};
+    SegmentSpec segment{ids[i], static_cast<int>(raw.segment_table[i])};
     for (size_t g = 0; g < each; ++g) {
       const size_t at = i * each + g;
       const int64_t span = raw.segment_span[at];
@@ -94,13 +144,14 @@ absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_pitch", at, pitch, 0, kMaxColumns));
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_span", at, span, 0, pitch + 1));
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_first", at, first, 0, pitch - span + 1));
-      segment.gradients.push_back({gradients[i][g], first, span, pitch});
+      segment.gradients.push_back({gradients[i][g], first, span, pitch, -1, Combiner::kSum});
     }
     TableSpec& table = attrs->tables[segment.table];
     if (table.num_segments++ == 0) table.first_segment = i;
     attrs->segments.push_back(segment);
   }
-  return absl::OkStatus();
+  TF_RETURN_IF_ERROR(ReadPools(raw, n * each, attrs));
+  return ReadFills(raw, attrs);
 }
 
 }  // namespace
@@ -113,6 +164,7 @@ absl::Status CheckAttrs(Extent extent, const RawAttrs& raw, Attrs* attrs) {
   attrs->num_ids = raw.ids_types.size();
   attrs->num_gradients = raw.num_gradients;
   attrs->num_scalars = raw.num_scalars;
+  attrs->num_pools = raw.pools_types.size();
   attrs->drop_negative = raw.drop_negative;
   TF_RETURN_IF_ERROR(ReadProgram(raw, attrs));
   TF_RETURN_IF_ERROR(ReadTables(raw, attrs));

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "picasso_tf/cc/kernels/attr_checks.h"
 #include "picasso_tf/cc/kernels/ids_input.h"
+#include "picasso_tf/cc/kernels/update_pools.h"
 #include "picasso_tf/cc/kernels/update_program.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -22,7 +23,7 @@ namespace packed_update {
 // Which rows are updated: those that ids name, or all.
 enum class Extent { kTouchedRows, kAllRows };
 
-// Numbers of inputs: `variables`, `gradients` or `scalars`.
+// Numbers of inputs: `variables`, `gradients`, `scalars` or `pools`.
 using Inputs = std::vector<int>;
 
 // One gradient of a segment: where its rows are.
@@ -31,10 +32,13 @@ struct GradientSpec {
   int64_t first;
   int64_t span;   // 0: all of the tensor
   int64_t pitch;  // columns of the matrix that it is seen as
+  int pool;       // -1: it has a row for each id
+  Combiner combiner;
 };
 
 struct SegmentSpec : IdsSpec {
   int table = 0;
+  int64_t fill = -1;  // see Segment
   std::vector<GradientSpec> gradients;
 };
 
@@ -55,6 +59,7 @@ struct Attrs {
   int num_ids;
   int num_gradients;
   int num_scalars;
+  int num_pools;
   bool drop_negative;
   Program program;
   std::vector<TableSpec> tables;
@@ -63,6 +68,7 @@ struct Attrs {
   int IdsInput(int ids) const { return num_variables + ids; }
   int GradientInput(int gradient) const { return IdsInput(num_ids) + gradient; }
   int ScalarInput(int scalar) const { return GradientInput(num_gradients) + scalar; }
+  int PoolInput(int pool) const { return ScalarInput(num_scalars) + pool; }
 };
 
 // The attributes as they stand in the node.
@@ -71,10 +77,11 @@ struct RawAttrs {
   int num_variables, num_gradients, num_scalars;
   int num_states, num_row_gradients, num_table_gradients, num_parameters;
   bool drop_negative;
-  tensorflow::DataTypeVector ids_types;
-  std::vector<std::string> program, results, table_names;
+  tensorflow::DataTypeVector ids_types, pools_types;
+  std::vector<std::string> program, results, table_names, gradient_combiner;
   std::vector<int64_t> table_variables, table_parameters, table_gradients;
   std::vector<int64_t> segment_table, segment_gradients, segment_first, segment_span, segment_pitch;
+  std::vector<int64_t> gradient_pool, segment_fill;
   RawIds segment;
 };
 
@@ -107,6 +114,10 @@ absl::Status ReadAttrs(const Context& context, Extent extent, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("segment_first", &raw.segment_first));
   TF_RETURN_IF_ERROR(context.GetAttr("segment_span", &raw.segment_span));
   TF_RETURN_IF_ERROR(context.GetAttr("segment_pitch", &raw.segment_pitch));
+  TF_RETURN_IF_ERROR(context.GetAttr("pools_types", &raw.pools_types));
+  TF_RETURN_IF_ERROR(context.GetAttr("gradient_pool", &raw.gradient_pool));
+  TF_RETURN_IF_ERROR(context.GetAttr("gradient_combiner", &raw.gradient_combiner));
+  TF_RETURN_IF_ERROR(context.GetAttr("segment_fill", &raw.segment_fill));
   TF_RETURN_IF_ERROR(context.GetAttr("drop_negative", &raw.drop_negative));
   return CheckAttrs(extent, raw, attrs);
 }

@@ -22,6 +22,7 @@ absl::Status Call::Prepare() {
   tables_.resize(num_tables);
   segments_.resize(attrs_.segments.size());
   gradients_.resize(attrs_.segments.size() * counts.row_gradients);
+  if (attrs_.num_pools > 0) pools_.resize(gradients_.size());
   states_.resize(num_tables * counts.states);
   table_gradients_.resize(num_tables * counts.table_gradients);
   parameters_.resize(num_tables * counts.parameters);
@@ -121,13 +122,76 @@ absl::Status Call::BindSegment(const TableSpec& owner, size_t at, Table* table) 
   TF_RETURN_IF_ERROR(BindIds(attrs_.op, reader, spec, Ids(spec), &segment));
   segment.table_rows = table->rows;
   segment.first_id = table->num_ids;
-  table->num_ids += segment.num_ids;
+  segment.fill = spec.fill;
+  if (spec.fill >= table->rows) {
+    return InvalidIn(attrs_.op, reader, " fills empty rows with row ", spec.fill,
+                     ", but the table has ", table->rows, " rows.");
+  }
   GradientRows* gradients = gradients_.data() + at * spec.gradients.size();
   segment.gradients = gradients;
   for (const GradientSpec& gradient : spec.gradients) {
-    TF_RETURN_IF_ERROR(BindGradient(reader, gradient, segment, table->row, gradients++));
+    if (gradient.pool >= 0) {
+      ScaledPool& pool = pools_[gradients - gradients_.data()];
+      TF_RETURN_IF_ERROR(BindPool(reader, gradient, segment, table->row, &pool));
+      gradients->pool = &pool;
+    }
+    TF_RETURN_IF_ERROR(BindGradient(reader, gradient, segment, table->row, gradients));
+    ++gradients;
+  }
+  if (segment.fill >= 0) segment.num_fills = segment.gradients[0].pool->num_rows;
+  table->num_ids += segment.NumNumbers();
+  return absl::OkStatus();
+}
+
+absl::Status Call::BindPool(const std::string& reader, const GradientSpec& spec,
+                            const Segment& segment, int64_t row, ScaledPool* pool) {
+  const Tensor& rows = context_->input(attrs_.PoolInput(spec.pool));
+  if (rows.dims() == 0 || rows.dim_size(0) != segment.num_ids) {
+    return InvalidIn(attrs_.op, "pool ", spec.pool, " of ", reader, " must have ", segment.num_ids,
+                     " entries, one for each id, but it has shape ", rows.shape().DebugString(),
+                     ".");
+  }
+  const int64_t gradient_row = spec.span == 0 ? row : spec.pitch;
+  const int64_t elements = Gradient(spec.gradient).NumElements();
+  pool->rows = rows.data();
+  pool->rows_are_int64 = rows.dtype() == tensorflow::DT_INT64;
+  pool->pitch = segment.num_ids == 0 ? 1 : rows.NumElements() / segment.num_ids;
+  pool->num_rows = gradient_row == 0 ? segment.num_ids : elements / gradient_row;
+  if (segment.fill >= 0) {
+    zeros_.emplace_back(row * tensorflow::DataTypeSize(attrs_.dtype));
+    pool->zeros = zeros_.back().data();
   }
   return absl::OkStatus();
+}
+
+bool Call::FindScales(size_t table) {
+  bool good = true;
+  const TableSpec& spec = attrs_.tables[table];
+  for (int s = spec.first_segment; s < spec.first_segment + spec.num_segments; ++s) {
+    const std::vector<GradientSpec>& gradients = attrs_.segments[s].gradients;
+    for (size_t g = 0; g < gradients.size(); ++g) {
+      if (gradients[g].pool < 0) continue;
+      good &= pools_[s * gradients.size() + g].FindScales(gradients[g].combiner, segments_[s]);
+    }
+  }
+  return good;
+}
+
+absl::Status Call::BadPoolError() {
+  const int each = attrs_.program.counts.row_gradients;
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    const SegmentSpec& segment = attrs_.segments[i / each];
+    const int pool = segment.gradients[i % each].pool;
+    for (int64_t j = 0; pool >= 0 && j < segments_[i / each].num_ids; ++j) {
+      const int64_t row = pools_[i].RowOf(j);
+      const bool is_left_out = ScaledPool::IsLeftOut(segments_[i / each], j);
+      if (is_left_out || (row >= 0 && row < pools_[i].num_rows)) continue;
+      return InvalidIn(attrs_.op, "entry ", j, " of pool ", pool, " is row ", row,
+                       " of a gradient that has ", pools_[i].num_rows, " rows (table '",
+                       attrs_.tables[segment.table].name, "').");
+    }
+  }
+  return absl::InternalError(absl::StrCat(attrs_.op, ": a pool changed while it was being read."));
 }
 
 absl::Status Call::BindGradient(const std::string& reader, const GradientSpec& spec,
@@ -137,9 +201,10 @@ absl::Status Call::BindGradient(const std::string& reader, const GradientSpec& s
   rows->data = gradient.data();
   if (spec.span == 0) {
     // A row without elements has as many of them as there are ids.
+    const int64_t wanted = rows->pool != nullptr ? rows->pool->num_rows : segment.num_ids;
     const bool fits = row == 0 ? gradient.NumElements() == 0
                                : gradient.NumElements() % row == 0 &&
-                                     gradient.NumElements() / row == segment.num_ids;
+                                     gradient.NumElements() / row == wanted;
     if (!fits) {
       return InvalidIn(attrs_.op, what, " must have ", segment.num_ids, " rows of ", row,
                        " elements, one for each id, but it has shape ",
@@ -160,6 +225,11 @@ absl::Status Call::BindGradient(const std::string& reader, const GradientSpec& s
   rows->pitch = spec.pitch;
   rows->first = spec.first;
   rows->ids_per_row = spec.span / row;
+  if (rows->pool != nullptr) {
+    if (rows->ids_per_row == 1) return absl::OkStatus();
+    return InvalidIn(attrs_.op, what, " is of pooled ids, so it must be read as wide as a row of ",
+                     "the table (", row, " elements), not ", spec.span, ".");
+  }
   const int64_t found = gradient.NumElements() / spec.pitch * rows->ids_per_row;
   if (found != segment.num_ids) {
     return InvalidIn(attrs_.op, what, " has rows for ", found,
@@ -183,7 +253,8 @@ absl::Status Call::OpenStates() {
 
 absl::Status Call::BadIdError() const {
   for (size_t i = 0; i < segments_.size(); ++i) {
-    const int64_t at = FirstBadId(segments_[i], attrs_.drop_negative);
+    const bool drop_negative = attrs_.drop_negative || segments_[i].fill >= 0;
+    const int64_t at = FirstBadId(segments_[i], drop_negative);
     if (at < 0) continue;
     const SegmentSpec& spec = attrs_.segments[i];
     return absl::InvalidArgumentError(

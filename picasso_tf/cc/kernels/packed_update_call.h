@@ -5,6 +5,7 @@
 #define PICASSO_TF_CC_KERNELS_PACKED_UPDATE_CALL_H_
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ class Call {
   // the tables. Nothing is written yet.
   absl::Status Prepare();
 
+  // Finds how ids of table `table` that were pooled scale their gradients. False: one
+  // belongs to a row that its gradient does not have. Of different tables at once.
+  bool FindScales(size_t table);
+
   // After the ids were checked: makes the variables that will be written ones that
   // nobody else reads, and lets the tables point to them.
   absl::Status OpenStates();
@@ -34,6 +39,9 @@ class Call {
   // The error for the first id that is out of range: lowest segment, then lowest
   // position. Reads ids on the host.
   absl::Status BadIdError() const;
+
+  // Likewise after FindScales was false.
+  absl::Status BadPoolError();
 
  private:
   const tensorflow::Tensor& State(const TableSpec& spec, int state) const {
@@ -53,6 +61,8 @@ class Call {
   absl::Status BindSegment(const TableSpec& owner, size_t at, Table* table);
   absl::Status BindGradient(const std::string& reader, const GradientSpec& spec,
                             const Segment& segment, int64_t row, GradientRows* rows) const;
+  absl::Status BindPool(const std::string& reader, const GradientSpec& spec,
+                        const Segment& segment, int64_t row, ScaledPool* pool);
 
   tensorflow::OpKernelContext* const context_;
   const Attrs& attrs_;
@@ -61,6 +71,8 @@ class Call {
   std::vector<Table> tables_;
   std::vector<Segment> segments_;  // what the tables point to
   std::vector<GradientRows> gradients_;
+  std::vector<ScaledPool> pools_;  // one for each of those, if there are any
+  std::deque<std::vector<char>> zeros_;
   std::vector<void*> states_;
   std::vector<const void*> table_gradients_;
   std::vector<const void*> parameters_;

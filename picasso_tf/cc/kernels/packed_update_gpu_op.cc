@@ -28,6 +28,9 @@ class PackedUpdateGpuOp : public OpKernel {
  public:
   explicit PackedUpdateGpuOp(OpKernelConstruction* context) : OpKernel(context) {
     OP_REQUIRES_OK(context, ReadAttrs(*context, kExtent, &attrs_));
+    OP_REQUIRES(context, attrs_.num_pools == 0,
+                absl::UnimplementedError(absl::StrCat(
+                    attrs_.op, ": gradients of pooled ids are not there on a GPU yet.")));
     code_ = std::make_unique<GpuCode>(attrs_.program);
     OP_REQUIRES(context, GpuThreads(code_->num_slots()) > 0,
                 InvalidIn(attrs_.op, "`program` needs ", code_->num_slots(),

@@ -52,6 +52,9 @@ class PackedUpdateCpuOp : public OpKernel {
     if (!SortIds(context, call.tables(), &ids)) {
       OP_REQUIRES_OK(context, call.BadIdError());
     }
+    if (attrs_.num_pools > 0 && !FindScales(context, &call)) {
+      OP_REQUIRES_OK(context, call.BadPoolError());
+    }
     OP_REQUIRES_OK(context, call.OpenStates());
     const std::vector<Task> tasks = CutTasks<T>(attrs_.program, call.tables(), ids, kAllRows);
     Parallel(context, tasks.size(), tasks.size(), [&](int64_t i) {
@@ -74,6 +77,17 @@ class PackedUpdateCpuOp : public OpKernel {
                    max_threads, run);
   }
 
+  // False: an id belongs to a row that its gradient does not have.
+  static bool FindScales(OpKernelContext* context, Call* call) {
+    int64_t num_ids = 0;
+    for (const Table& table : call->tables()) num_ids += table.num_ids;
+    std::atomic<bool> good{true};
+    Parallel(context, call->tables().size(), num_ids / kIdsPerThread + 1, [&](int64_t i) {
+      if (!call->FindScales(i)) good.store(false, std::memory_order_relaxed);
+    });
+    return good;
+  }
+
   // False: an id is out of range.
   bool SortIds(OpKernelContext* context, const std::vector<Table>& tables,
                std::vector<SortedIds>* ids) const {
@@ -81,7 +95,8 @@ class PackedUpdateCpuOp : public OpKernel {
     for (const Table& table : tables) num_ids += table.num_ids;
     std::atomic<bool> good{true};
     Parallel(context, tables.size(), num_ids / kIdsPerThread + 1, [&](int64_t i) {
-      if (!(*ids)[i].Build(tables[i], attrs_.drop_negative, GroupBits<T>(attrs_.program, tables[i]))) {
+      const int group_bits = GroupBits<T>(attrs_.program, tables[i]);
+      if (!(*ids)[i].Build(tables[i], attrs_.drop_negative, group_bits)) {
         good.store(false, std::memory_order_relaxed);
       }
     });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "picasso_tf/cc/kernels/packed_update.h"
 
@@ -30,7 +31,9 @@ class SortedIds {
     keys_.reset(new uint64_t[table.num_ids]);
     size_ = 0;
     for (int64_t i = 0; i < table.num_segments; ++i) {
-      if (!Append(table.segments[i], drop_negative)) return false;
+      const Segment& segment = table.segments[i];
+      if (!Append(segment, drop_negative || segment.fill >= 0)) return false;
+      if (segment.fill >= 0) AppendFills(segment);
     }
     Sort();
     return true;
@@ -104,6 +107,22 @@ class SortedIds {
     }
     size_ = keys - keys_.get();
     return good;
+  }
+
+  // An id for each row of the gradient that no id is left for.
+  void AppendFills(const Segment& segment) {
+    const Pool& pool = *segment.gradients[0].pool;
+    std::vector<bool> has_id(segment.num_fills);
+    for (int64_t j = 0; j < segment.num_ids; ++j) {
+      const int64_t row = pool.RowOf(j);
+      const bool counts = IdAt(segment, j) >= 0 && row >= 0 && row < segment.num_fills;
+      if (counts) has_id[row] = true;
+    }
+    for (int64_t row = 0; row < segment.num_fills; ++row) {
+      if (has_id[row]) continue;
+      const int64_t number = segment.first_id + segment.num_ids + row;
+      keys_[size_++] = static_cast<uint64_t>(segment.fill) << id_bits_ | number;
+    }
   }
 
   void Sort() {

@@ -12,6 +12,7 @@
 #include "picasso_tf/cc/kernels/row_sort.h"
 #include "picasso_tf/cc/kernels/update_program.h"
 #include "picasso_tf/cc/kernels/update_tiles.h"
+#include "picasso_tf/cc/kernels/update_values.h"
 
 namespace picasso {
 namespace packed_update {
@@ -79,7 +80,11 @@ class Located {
         rows_(new T*[most_ * num_values()]),
         gradients_(new const T*[most_ * counts.row_gradients]),
         places_(new int32_t[most_]),
-        numbers_(new int64_t[most_]) {}
+        numbers_(new int64_t[most_]) {
+    for (int g = 0; g < counts.row_gradients; ++g) {
+      if (IsScaled(table, g)) scales_.resize(most_ * counts.row_gradients, Compute<T>(1));
+    }
+  }
 
   // Finds the rows of `tile`, from one of their columns on, and its first ids.
   void Find(const Tile& tile, int64_t column) {
@@ -118,6 +123,11 @@ class Located {
       NextOfTouched();
     }
     for (int g = 0; g < counts_.row_gradients; ++g) FindGradients(g);
+    for (size_t at = 0; at < scales_.size(); at += most_) {
+      for (int64_t i = 0; i < num_ids_; ++i) {
+        scales_[at + i] = static_cast<Compute<T>>(GradientScale(table_, at / most_, numbers_[i]));
+      }
+    }
     return num_ids_ > 0;
   }
 
@@ -127,6 +137,11 @@ class Located {
   const int32_t* places() const { return places_.get(); }
   int64_t Number(int64_t i) const { return numbers_[i]; }
   const T* const* Gradients(int g) const { return gradients_.get() + g * most_; }
+
+  // What each id multiplies its gradient by; nullptr: nothing.
+  const Compute<T>* Scales(int g) const {
+    return scales_.empty() ? nullptr : scales_.data() + g * most_;
+  }
 
   // For each row of a group, whether it has an id.
   const std::vector<bool>& RowsWithIds() {
@@ -178,11 +193,19 @@ class Located {
     }
   }
 
+  static bool IsScaled(const Table& table, int gradient) {
+    for (int64_t s = 0; s < table.num_segments; ++s) {
+      const Pool* pool = table.segments[s].gradients[gradient].pool;
+      if (pool != nullptr && pool->scales != nullptr) return true;
+    }
+    return false;
+  }
+
   void FindGradients(int g) {
     const T** gradients = gradients_.get() + g * most_;
     if (num_ids_ == 0) return;
     const GradientRows& rows = table_.segments[0].gradients[g];
-    if (table_.num_segments > 1 || rows.ids_per_row > 1) {
+    if (table_.num_segments > 1 || rows.ids_per_row > 1 || rows.pool != nullptr) {
       for (int64_t i = 0; i < num_ids_; ++i) {
         gradients[i] = GradientRow<T>(table_, g, numbers_[i]) + column_;
       }
@@ -211,6 +234,7 @@ class Located {
   const std::unique_ptr<const T*[]> gradients_;
   const std::unique_ptr<int32_t[]> places_;
   const std::unique_ptr<int64_t[]> numbers_;
+  std::vector<Compute<T>> scales_;  // of all gradients, if one is scaled
   std::vector<bool> has_ids_;
   bool knows_rows_with_ids_ = false;
   int64_t num_ids_ = 0;

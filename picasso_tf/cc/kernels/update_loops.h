@@ -94,7 +94,9 @@ PICASSO_INLINE void GatherAs(const T* const* rows, int64_t n, Width width,
 
 template <typename T>
 PICASSO_INLINE void GatherBody(const T* const* rows, int64_t n, int64_t width, Compute<T>* out) {
-  WithWidth(width, [&](auto constant) PICASSO_INLINE_LAMBDA { GatherAs<T>(rows, n, constant, out); });
+  WithWidth(width, [&](auto constant) PICASSO_INLINE_LAMBDA {
+    GatherAs<T>(rows, n, constant, out);
+  });
 }
 
 template <typename T>
@@ -104,6 +106,21 @@ PICASSO_INLINE void ScatterBody(const Compute<T>* in, int64_t n, int64_t width, 
     PICASSO_INDEPENDENT
     for (int64_t k = 0; k < width; ++k) row[k] = Value<T>::Store(in[k]);
   }
+}
+
+// Rows out[i] *= scales[i].
+template <typename T>
+PICASSO_INLINE void ScaleBody(const Compute<T>* scales, int64_t n, int64_t width,
+                              Compute<T>* out) {
+  WithWidth(width, [&](auto constant) PICASSO_INLINE_LAMBDA {
+    Compute<T>* row = out;
+    for (int64_t i = 0; i < n; ++i, row += constant) {
+      const Compute<T> scale = scales[i];
+      for (int64_t k = 0; k < constant; ++k) {
+        row[k] = Evaluate<Opcode::kMul, T>(row[k], scale, scale);
+      }
+    }
+  });
 }
 
 // out[i] = in[places[i]] for rows i.
@@ -151,6 +168,7 @@ struct Loops {
   void (*map)(const Instruction& instruction, C* out, const Operand<C>* in, int64_t n);
   void (*gather)(const T* const* rows, int64_t n, int64_t width, C* out);
   void (*scatter)(const C* in, int64_t n, int64_t width, T* const* rows);
+  void (*scale)(const C* scales, int64_t n, int64_t width, C* out);
   void (*repeat)(const C* in, const int32_t* places, int64_t n, int64_t width, C* out);
   void (*accumulate)(Opcode step, const C* in, const int32_t* places, int64_t n, int64_t width,
                      C* out);
@@ -177,6 +195,9 @@ struct Loops {
     attributes static void Scatter(const C* in, int64_t n, int64_t width, T* const* rows) {     \
       ScatterBody<T>(in, n, width, rows);                                                       \
     }                                                                                           \
+    attributes static void Scale(const C* scales, int64_t n, int64_t width, C* out) {           \
+      ScaleBody<T>(scales, n, width, out);                                                      \
+    }                                                                                           \
     attributes static void Repeat(const C* in, const int32_t* places, int64_t n, int64_t width, \
                                   C* out) {                                                     \
       RepeatBody(in, places, n, width, out);                                                    \
@@ -185,7 +206,7 @@ struct Loops {
                                       int64_t n, int64_t width, C* out) {                       \
       AccumulateBody<T>(step, in, places, n, width, out);                                       \
     }                                                                                           \
-    static Loops<T> All() { return {Map, Gather, Scatter, Repeat, Accumulate}; }                \
+    static Loops<T> All() { return {Map, Gather, Scatter, Scale, Repeat, Accumulate}; }         \
   };
 
 PICASSO_DEFINE_LOOPS(BaselineLoops, )

@@ -81,6 +81,9 @@ class TileValues {
       if (needs != nullptr && !(*needs)[value]) continue;
       C* buffer = buffers_[plan_.Slot(value)];
       loops_.gather(here_->Gradients(i), here_->num_ids(), width_, buffer);
+      if (const C* scales = here_->Scales(i)) {
+        loops_.scale(scales, here_->num_ids(), width_, buffer);
+      }
       values_[value] = {buffer, false};
     }
   }

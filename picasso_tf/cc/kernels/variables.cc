@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "picasso_tf/cc/kernels/attr_checks.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -16,6 +17,7 @@
 
 namespace picasso {
 
+using tensorflow::DataType;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::Var;
@@ -25,6 +27,18 @@ absl::Status FindVars(OpKernelContext* context, int count, Vars* vars) {
   for (int i = 0; i < count; ++i) {
     TF_RETURN_IF_ERROR(tensorflow::LookupResource(
         context, tensorflow::HandleFromInput(context, i), &(*vars)[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTables(OpKernelContext* context, absl::string_view op, DataType dtype,
+                         const Vars& vars) {
+  for (size_t i = 0; i < vars.size(); ++i) {
+    const Tensor& table = *vars[i]->tensor();
+    if (table.dtype() == dtype && table.dims() >= 1) continue;
+    return InvalidIn(op, "table ", i, " ('", tensorflow::HandleFromInput(context, i).name(),
+                     "') must be ", DataTypeString(dtype), " of rank 1 or more, but it is ",
+                     DataTypeString(table.dtype()), " of shape ", table.shape().DebugString(), ".");
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
 
@@ -18,6 +19,11 @@ using Vars = List<tensorflow::core::RefCountPtr<tensorflow::Var>>;
 
 // The variables that inputs [0, count) are handles of.
 absl::Status FindVars(tensorflow::OpKernelContext* context, int count, Vars* vars);
+
+// Checks the variables of inputs 0, 1, ... as tables: rows of `dtype`. `op` begins
+// the message.
+absl::Status CheckTables(tensorflow::OpKernelContext* context, absl::string_view op,
+                         tensorflow::DataType dtype, const Vars& vars);
 
 enum class Access { kRead, kWrite };
 

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "picasso_tf/cc/kernels/packed_lookup_attrs.h"
+#include "picasso_tf/cc/ops/refine_shape.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
 
@@ -70,24 +71,6 @@ class Inputs {
   const Attrs& attrs_;
 };
 
-// `shape` with its one unknown dimension computed, if the elements are known.
-absl::Status Refine(InferenceContext* c, DimensionHandle elements, ShapeHandle* shape) {
-  int64_t known = 1;
-  int open = -1;
-  for (int d = 0; d < c->Rank(*shape); ++d) {
-    const int64_t size = c->Value(c->Dim(*shape, d));
-    if (size < 0) {
-      open = d;
-    } else {
-      known *= size;
-    }
-  }
-  if (open < 0 || known == 0 || !c->ValueKnown(elements)) return absl::OkStatus();
-  DimensionHandle size;
-  TF_RETURN_IF_ERROR(c->Divide(elements, known, /*evenly_divisible=*/true, &size));
-  return c->ReplaceDim(*shape, open, size, shape);
-}
-
 absl::Status InferOutput(InferenceContext* c, const Inputs& inputs, const Attrs& attrs,
                          const OutputSpec& output, ShapeHandle* shape) {
   if (output.IsNatural()) {
@@ -97,7 +80,7 @@ absl::Status InferOutput(InferenceContext* c, const Inputs& inputs, const Attrs&
   DimensionHandle elements;
   TF_RETURN_IF_ERROR(inputs.Rows(output, &elements));
   TF_RETURN_IF_ERROR(c->Multiply(elements, output.width, &elements));
-  return Refine(c, elements, shape);
+  return RefineShape(c, elements, shape);
 }
 
 absl::Status InferShapes(InferenceContext* c) {

@@ -131,6 +131,16 @@ segment_first: First column to read of each, seen as a matrix.
 segment_span: Columns to read in each row, a multiple of the table's row; 0: the
   whole tensor, row after row of the table.
 segment_pitch: Columns of that matrix; 0 where the span is.
+pools: Of pooled ids: for each id, the row of the gradient that it belongs to, in
+  column 0 where it is a matrix.
+gradient_pool: For each of `segment_gradients` which of `pools` it takes, or -1: it
+  has a row for each id. Empty: all are -1.
+gradient_combiner: How ids of one row were pooled, "sum", "mean" or "sqrtn": with n
+  ids the gradient is multiplied by 1, 1 / n or 1 / sqrt(n). Empty: all are "sum".
+segment_fill: For each segment whose gradients are of pooled ids: -1, or a row of the
+  table. Then negative ids are left out, and each row of the gradient that no id is
+  left for counts as one id, that row, with a gradient of zero: it is updated as any
+  row that ids name. Empty: all are -1.
 drop_negative: Whether a negative id is skipped; else it is out of range.
 )doc";
 
@@ -141,11 +151,13 @@ drop_negative: Whether a negative id is skipped; else it is out of range.
       .Input("ids: ids_types")                                                        \
       .Input("gradients: num_gradients * dtype")                                      \
       .Input("scalars: num_scalars * dtype")                                          \
+      .Input("pools: pools_types")                                                    \
       .Attr("dtype: {half, bfloat16, float, double}")                                 \
       .Attr("num_variables: int >= 1")                                                \
       .Attr("ids_types: list({int32, int64}) >= 0")                                   \
       .Attr("num_gradients: int >= 0")                                                \
       .Attr("num_scalars: int >= 0")                                                  \
+      .Attr("pools_types: list({int32, int64}) >= 0 = []")                            \
       .Attr("rule: string = ''")                                                      \
       .Attr("program: list(string)")                                                  \
       .Attr("results: list(string)")                                                  \
@@ -167,6 +179,9 @@ drop_negative: Whether a negative id is skipped; else it is out of range.
       .Attr("segment_first: list(int)")                                               \
       .Attr("segment_span: list(int)")                                                \
       .Attr("segment_pitch: list(int)")                                               \
+      .Attr("gradient_pool: list(int) = []")                                          \
+      .Attr("gradient_combiner: list(string) = []")                                   \
+      .Attr("segment_fill: list(int) = []")                                           \
       .Attr("drop_negative: bool = false")                                            \
       .SetIsStateful()                                                                \
       .SetShapeFn(CheckShapes<extent>)                                                \

@@ -1,0 +1,141 @@
+"""D-Packing for multi-hot lookups: the chains of all pooled lookups of one device and dtype become one op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from graph_passes.analysis.control_flow import Context, contexts
+from graph_passes.analysis.devices import device_type, home_task, task_of
+from graph_passes.analysis.reachability import levels
+from graph_passes.ir import DType, Graph, TensorRef
+from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP, has_kernel
+from graph_passes.packing.lookup_plan import Surroundings
+from graph_passes.packing.pooling_emit import emit_pooling, plan_pooling
+from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
+from graph_passes.rewrite.grouping import form_groups
+from graph_passes.rewrite.pooled import PooledLookup, only_leads_to, pooled_lookups
+
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class PoolingKey:
+    """What pooled lookups of one pack share: device, dtype of the rows, branch or loop."""
+
+    device: str
+    dtype: DType
+    context: Context
+
+
+@dataclass(frozen=True)
+class PoolingPacking(Pass):
+    """Packs the chains of `embedding_lookup_sparse` and `safe_embedding_lookup_sparse` into `Picasso>PackedPooledLookup`.
+
+    The packed op reads ids and indices of the SparseTensors where they are; what was between them and the sums (which
+    ids are valid, which rows are empty, which ids are distinct) is left without readers. A chain that a gradient is
+    taken through stays as it is.
+
+    Args:
+        max_group_size: the most lookups in one pack; None: no limit.
+
+    Before:
+        graph {feeds = [], fetches = [a, b], preserve = []}
+        t = _Arg() {T = resource, _handle_dtypes = [float32], _handle_shapes = [<10,4>], index = 0} @ /device:CPU:0
+        ids = _Arg() {T = int64, index = 1} @ /device:CPU:0 -> <?>
+        rows = _Arg() {T = int64, index = 2} @ /device:CPU:0 -> <?>
+        unique = Unique(ids) {T = int64, out_idx = int32} @ /device:CPU:0 -> <?>, <?>
+        gather = ResourceGather(t, unique) {Tindices = int64, dtype = float32} @ /device:CPU:0 -> <?,4>
+        a = SparseSegmentMean(gather, unique:1, rows) {T = float32, Tidx = int32, Tsegmentids = int64} @ /device:CPU:0 -> <?,4>
+        more = _Arg() {T = int64, index = 3} @ /device:CPU:0 -> <?>
+        unique_1 = Unique(more) {T = int64, out_idx = int32} @ /device:CPU:0 -> <?>, <?>
+        gather_1 = ResourceGather(t, unique_1) {Tindices = int64, dtype = float32} @ /device:CPU:0 -> <?,4>
+        b = SparseSegmentSum(gather_1, unique_1:1, rows) {T = float32, Tidx = int32, Tsegmentids = int64} @ /device:CPU:0 -> <?,4>
+    After:
+        graph {feeds = [], fetches = [a, b], preserve = []}
+        ids = _Arg() {T = int64, index = 1} @ /device:CPU:0 -> <?>
+        more = _Arg() {T = int64, index = 3} @ /device:CPU:0 -> <?>
+        rows = _Arg() {T = int64, index = 2} @ /device:CPU:0 -> <?>
+        t = _Arg() {T = resource, _handle_dtypes = [float32], _handle_shapes = [<10,4>], index = 0} @ /device:CPU:0
+        picasso/pooling_packing/a = Picasso>PackedPooledLookup(t, ids, more, rows) {dtype = float32, ids_types = [int64, int64], lookup_combiner = ["mean", "sum"], lookup_drop = [false, false], lookup_fill = [-1, -1], lookup_ids = [0, 1], lookup_names = ["a", "b"], lookup_rows = [-1, -1], lookup_segments = [0, 0], lookup_table = [0, 0], num_dense = 0, num_outputs = 2, num_tables = 1, output_shapes = [<?,4>, <?,4>], piece_output = [0, 1], piece_source = [0, 1], piece_width = [4, 4], rows_types = [], segments_are_splits = [false], segments_types = [int64]} @ /device:CPU:0 -> <?,4>, <?,4>
+        a = Identity(picasso/pooling_packing/a) {T = float32} @ /device:CPU:0 -> <?,4>
+        b = Identity(picasso/pooling_packing/a:1) {T = float32} @ /device:CPU:0 -> <?,4>
+        unique = Unique(ids) {T = int64, out_idx = int32} @ /device:CPU:0 -> <?>, <?>
+        unique_1 = Unique(more) {T = int64, out_idx = int32} @ /device:CPU:0 -> <?>, <?>
+    """  # noqa: E501
+
+    max_group_size: int | None = None
+
+    name: ClassVar[str] = "pooling_packing"
+
+    def run(self, graph: Graph, context: PassContext) -> PassResult:
+        report = PassReport(self.name)
+        lookups = []
+        home = home_task(graph)
+        for lookup in pooled_lookups(graph):
+            declined = _why_not(graph, lookup, home)
+            if declined is None:
+                lookups.append(lookup)
+            else:
+                report.declined.append(declined)
+        if not lookups:
+            return PassResult(graph, report)
+        around = Surroundings(levels(graph, {lookup.name for lookup in lookups}), contexts(graph))
+        groups = form_groups(
+            lookups,
+            level_of=lambda lookup: around.levels[lookup.name],
+            key_of=lambda lookup: PoolingKey(lookup.sum.device, lookup.sum.attr("T"), around.context(lookup.name)),
+            max_size=self.max_group_size,
+        )
+        for group in groups:
+            names = [lookup.name for lookup in group.members]
+            if not context.take_fuel():
+                report.declined += [Declined("out_of_fuel", name) for name in names]
+                continue
+            # An earlier pack may have rewired what the members read.
+            members = [lookup for lookup in pooled_lookups(graph) if lookup.name in names]
+            plan = plan_pooling(graph, members, group.level, around)
+            graph, packed = emit_pooling(graph, plan)
+            around.add(packed, group.level, names[0])
+            report.packed.append(Packed(packed, tuple(names), tuple(join.node.name for join in plan.joins)))
+        return PassResult(graph, report)
+
+
+def _why_not(graph: Graph, lookup: PooledLookup, home: str) -> Declined | None:
+    """The reason why a pooled lookup can be in no pack, or None. `home` is the task that starts the graph."""
+    node, name = lookup.sum, lookup.name
+    kind = device_type(node.device) or "CPU"
+    reader = _other_reader(graph, lookup)
+    if reader is not None:
+        detail = "" if "Grad" in reader else f"What it sums is also read by {reader}."
+        return Declined("gradient_needed", name, detail)
+    if node.attr("T") not in _DTYPES:
+        return Declined("dtype_not_supported", name, f"Its rows are {node.attr('T')}.")
+    if not has_kernel(PACKED_POOLED_LOOKUP, kind):
+        return Declined("no_kernel", name, f"This build has no packed pooled lookup for {kind}.")
+    if task_of(lookup.gather.device) != home:
+        return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(lookup.gather.device)}'.")
+    if any(part.device != node.device for part in lookup.chain):
+        return Declined("other_device", name, "The table and the sum are on different devices.")
+    if not lookup.table.traceable:
+        return Declined("handle_not_traceable", name)
+    if len(lookup.table.shape.dims or ()) != 2 or not lookup.row_shape(graph).elements():
+        return Declined("row_shape", name)
+    if any(part.name in graph.fed for part in lookup.chain):
+        return Declined("fed", name)
+    return None
+
+
+def _other_reader(graph: Graph, lookup: PooledLookup) -> str | None:
+    """What else, if anything, needs the rows that are summed, or the sum before its empty rows are zeroed."""
+    chain = {part.name for part in lookup.chain}
+    results = {part.name for part in lookup.results}
+    for part in lookup.chain:
+        if part.name in results:
+            continue
+        if part.name in graph.kept_for_data:
+            return "the caller"
+        for use in graph.uses_of(TensorRef(part.name)):
+            if use.node.name not in chain and only_leads_to(graph, use.node.name, chain) is None:
+                return f"{use.node.op} '{use.node.name}'"
+    return None

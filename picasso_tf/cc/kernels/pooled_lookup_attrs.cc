@@ -1,0 +1,87 @@
+#include "picasso_tf/cc/kernels/pooled_lookup_attrs.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+namespace picasso {
+namespace pooled_lookup {
+namespace {
+
+// The op definition admits no other word.
+Combiner CombinerOf(absl::string_view word) {
+  if (word == "mean") return Combiner::kMean;
+  return word == "sqrtn" ? Combiner::kSqrtN : Combiner::kSum;
+}
+
+absl::Status CheckLengths(const RawAttrs& raw) {
+  const size_t n = raw.lookup_names.size();
+  for (const auto& [name, found] :
+       {std::make_pair("lookup_table", raw.lookup_table.size()),
+        {"lookup_ids", raw.lookup_ids.size()},
+        {"lookup_segments", raw.lookup_segments.size()},
+        {"lookup_rows", raw.lookup_rows.size()},
+        {"lookup_combiner", raw.lookup_combiner.size()},
+        {"lookup_drop", raw.lookup_drop.size()},
+        {"lookup_fill", raw.lookup_fill.size()}}) {
+    TF_RETURN_IF_ERROR(CheckLength(kOp, name, found, n, "lookup"));
+  }
+  if (!raw.lookup_sort.empty()) {
+    TF_RETURN_IF_ERROR(CheckLength(kOp, "lookup_sort", raw.lookup_sort.size(), n, "lookup"));
+  }
+  return CheckLength(kOp, "segments_are_splits", raw.segments_are_splits.size(),
+                     raw.segments_types.size(), "segments input");
+}
+
+absl::Status ReadLookup(const RawAttrs& raw, size_t i, LookupSpec* lookup) {
+  constexpr int64_t kMaxFill = std::numeric_limits<int64_t>::max();
+  const auto check = [i](absl::string_view name, int64_t found, int64_t begin, int64_t end) {
+    return CheckIndex(kOp, name, i, found, begin, end);
+  };
+  TF_RETURN_IF_ERROR(check("lookup_table", raw.lookup_table[i], 0, raw.num_tables));
+  TF_RETURN_IF_ERROR(check("lookup_ids", raw.lookup_ids[i], 0, raw.ids_types.size()));
+  TF_RETURN_IF_ERROR(
+      check("lookup_segments", raw.lookup_segments[i], 0, raw.segments_types.size()));
+  TF_RETURN_IF_ERROR(check("lookup_rows", raw.lookup_rows[i], -1, raw.rows_types.size()));
+  TF_RETURN_IF_ERROR(check("lookup_fill", raw.lookup_fill[i], -1, kMaxFill));
+  if (raw.lookup_rows[i] >= 0 && raw.segments_are_splits[raw.lookup_segments[i]]) {
+    return Invalid("`lookup_rows[", i, "]` must be -1, for row splits tell the number of rows, ",
+                   "but it is ", raw.lookup_rows[i], ".");
+  }
+  *lookup = {raw.lookup_names[i],
+             static_cast<int>(raw.lookup_table[i]),
+             static_cast<int>(raw.lookup_ids[i]),
+             static_cast<int>(raw.lookup_segments[i]),
+             static_cast<int>(raw.lookup_rows[i]),
+             CombinerOf(raw.lookup_combiner[i]),
+             static_cast<bool>(raw.lookup_drop[i]),
+             raw.lookup_fill[i],
+             !raw.lookup_sort.empty() && raw.lookup_sort[i],
+             /*read=*/false};
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckAttrs(const RawAttrs& raw, Attrs* attrs) {
+  attrs->dtype = raw.dtype;
+  attrs->num_tables = raw.num_tables;
+  attrs->num_ids = raw.ids_types.size();
+  attrs->num_rows = raw.rows_types.size();
+  attrs->num_dense = raw.outputs.num_dense;
+  TF_RETURN_IF_ERROR(CheckLengths(raw));
+  attrs->segments_are_splits = raw.segments_are_splits;
+  attrs->lookups.resize(raw.lookup_names.size());
+  for (size_t i = 0; i < attrs->lookups.size(); ++i) {
+    TF_RETURN_IF_ERROR(ReadLookup(raw, i, &attrs->lookups[i]));
+  }
+  TF_RETURN_IF_ERROR(CheckOutputs(kOp, raw.outputs, attrs->lookups.size(), &attrs->outputs));
+  for (const int64_t source : raw.outputs.piece_source) {
+    if (source >= 0) attrs->lookups[source].read = true;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pooled_lookup
+}  // namespace picasso

@@ -1,0 +1,268 @@
+// CPU side of the packed pooled lookup.
+//
+// As in the packed lookup, ids are first turned into row addresses, a batch across
+// pieces at a time, and rows are prefetched kAhead before they are added up.
+//
+// Nothing is checked ahead: each block finds where its ids begin and end by a search
+// among the segments, and then requires that every id between belongs to one of its
+// rows. Blocks share these ends, so together they have seen every id.
+
+#ifndef PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_CPU_H_
+#define PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_CPU_H_
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "picasso_tf/cc/kernels/pooled_loops.h"
+#include "picasso_tf/cc/kernels/pooled_lookup.h"
+
+namespace picasso {
+namespace pooled_lookup {
+
+constexpr int64_t kBatchIds = 1024;
+constexpr int64_t kBatchRows = 512;
+constexpr int64_t kMaxBlockRows = 1024;
+
+// ---- Where the rows begin among the ids ------------------------------------------
+
+// The first id of row `row` or a later one. Where segments decrease it is some
+// number, but always the same for one row, 0 for row 0 and num_ids for lookup.rows.
+// The search begins where the id is if all rows have equally many.
+template <typename Int>
+int64_t FirstIdOf(const Lookup& lookup, int64_t row) {
+  if (row <= 0) return 0;
+  if (row >= lookup.rows) return lookup.num_ids;
+  int64_t low = 0, high = lookup.num_ids, step = 8;
+  const double share = static_cast<double>(row) / static_cast<double>(lookup.rows);
+  int64_t at = static_cast<int64_t>(share * static_cast<double>(high));
+  at = std::min(at, high - 1);
+  while (low < high) {
+    const bool before = SegmentAs<Int>(lookup.segments, at) < row;
+    (before ? low : high) = before ? at + 1 : at;
+    const int64_t half = (high - low) / 2;
+    at = step >= half ? low + half : (before ? low + step : high - step);
+    step = std::min(2 * step, lookup.num_ids);
+  }
+  return low;
+}
+
+template <typename Int>
+bool RowStartsOfSplits(const Lookup& lookup, int64_t begin, int64_t end, int64_t* starts) {
+  const Int* splits = static_cast<const Int*>(lookup.segments.data);
+  bool good = begin > 0 || splits[0] == 0;
+  good &= end < lookup.rows || splits[end] == lookup.num_ids;
+  int64_t last = 0;
+  for (int64_t row = begin; row <= end; ++row) {
+    const int64_t start = splits[row];
+    good &= last <= start;
+    starts[row - begin] = last = start;
+  }
+  return good & (last <= lookup.num_ids);
+}
+
+template <typename Int>
+bool RowStartsOfSegments(const Lookup& lookup, int64_t begin, int64_t end, int64_t* starts) {
+  const int64_t first = FirstIdOf<Int>(lookup, begin), last = FirstIdOf<Int>(lookup, end);
+  const int64_t rows = end - begin;
+  const Segments segments = lookup.segments;  // what is stored below may not change it
+  std::fill_n(starts, rows + 1, first);
+  bool good = first <= last;
+  int64_t before = begin;
+  for (int64_t j = first; j < last; ++j) {
+    const int64_t segment = SegmentAs<Int>(segments, j);
+    const bool in_block = begin <= segment && segment < end;
+    good &= in_block & (before <= segment);
+    before = segment;
+    starts[in_block ? segment - begin + 1 : 0] = j + 1;  // the last id of a row stays
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    starts[row + 1] = std::max(starts[row], starts[row + 1]);
+  }
+  return good;
+}
+
+// Sets starts[r - begin] to the first id of row r, for r in [begin, end]. False: the
+// segments decrease or are out of range.
+inline bool RowStarts(const Lookup& lookup, int64_t begin, int64_t end, int64_t* starts) {
+  const bool is_int64 = lookup.segments.is_int64;
+  if (lookup.segments.are_splits) {
+    return is_int64 ? RowStartsOfSplits<int64_t>(lookup, begin, end, starts)
+                    : RowStartsOfSplits<int32_t>(lookup, begin, end, starts);
+  }
+  return is_int64 ? RowStartsOfSegments<int64_t>(lookup, begin, end, starts)
+                  : RowStartsOfSegments<int32_t>(lookup, begin, end, starts);
+}
+
+// ---- Rows of the output ----------------------------------------------------------
+
+// Addresses of table rows, collected across pieces, then combined at once.
+template <typename T>
+class Batch {
+ public:
+  Batch() : rows_(kBatchIds + kAhead) {}
+
+  // Adds output rows [begin, end) of a piece, whose ids start at starts[r - begin].
+  // False: an id or the row that fills is out of range.
+  bool Add(const Piece& piece, int64_t begin, int64_t end, const int64_t* starts) {
+    return piece.id_kind == IdKind::kInt32
+               ? AddAs<IdKind::kInt32>(piece, begin, end, starts)
+               : AddAs<IdKind::kInt64>(piece, begin, end, starts);
+  }
+
+  void Pool() {
+    if (num_out_ == 0) return;
+    std::fill_n(&rows_[num_rows_], kAhead, rows_[num_rows_ - 1]);
+    PoolRows(out_, num_out_, rows_.data());
+    num_rows_ = 0;
+    num_out_ = 0;
+  }
+
+ private:
+  template <IdKind kKind>
+  bool AddAs(const Piece& piece, int64_t begin, int64_t end, const int64_t* starts) {
+    const int64_t width = piece.row_bytes / sizeof(T);
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t first = starts[row - begin], last = starts[row - begin + 1];
+      MakeRoom(std::max<int64_t>(last - first, 1));
+      int64_t num = Resolve<kKind>(piece, first, last);
+      if (num < 0) return false;
+      T* out = reinterpret_cast<T*>(piece.out + row * piece.out_pitch);
+      if (num == 0) {
+        if (piece.fill < 0) {
+          std::fill_n(out, width, T{});
+          continue;
+        }
+        if (!InRange(piece, piece.fill)) return false;
+        rows_[num_rows_] = RowOf(piece, piece.fill);
+        num = 1;
+      }
+      out_[num_out_++] = {out, num, width, piece.combiner};
+      num_rows_ += num;
+    }
+    return true;
+  }
+
+  // Appends the addresses of ids [first, last). Returns how many rows these are, or
+  // -1 where an id is out of range.
+  template <IdKind kKind>
+  int64_t Resolve(const Piece& piece, int64_t first, int64_t last) {
+    const T** rows = &rows_[num_rows_];
+    const IdList list = piece;  // what is stored below may not change it
+    int64_t num = 0;
+    bool good = true;
+    for (int64_t j = first; j < last; ++j) {
+      const int64_t id = LoadId<kKind>(list, j);
+      const bool in_range = InRange(list, id);
+      good &= in_range | (piece.drop_negative & (id < 0));
+      rows[num] = RowOf(piece, in_range ? id : 0);
+      num += in_range;
+    }
+    return good ? num : -1;
+  }
+
+  // For one more row of the output, with `num` ids.
+  void MakeRoom(int64_t num) {
+    if (num_rows_ + num > kBatchIds || num_out_ == kBatchRows) Pool();
+    const size_t wanted = num + kAhead;
+    if (wanted > rows_.size()) rows_.resize(wanted);
+  }
+
+  static const T* RowOf(const Piece& piece, int64_t id) {
+    return reinterpret_cast<const T*>(piece.table + id * piece.row_bytes);
+  }
+
+  std::vector<const T*> rows_;
+  PooledRow<T> out_[kBatchRows];
+  int64_t num_rows_ = 0;
+  int64_t num_out_ = 0;
+};
+
+inline void CopyDense(const Piece& piece, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    std::memcpy(piece.out + row * piece.out_pitch, piece.table + row * piece.row_bytes,
+                piece.row_bytes);
+  }
+}
+
+// Fills rows [begin, end) of one output matrix, at most kMaxBlockRows, from all of its
+// pieces. False: an id or a segment is out of range, or segments decrease; nothing
+// outside a table was read, and what was written is of no use.
+template <typename T>
+bool FillRows(const Matrix& matrix, int64_t begin, int64_t end) {
+  Batch<T> batch;
+  int64_t starts[kMaxBlockRows + 1];
+  for (int64_t i = 0; i < matrix.num_pieces; ++i) {
+    const Piece& piece = matrix.pieces[i];
+    if (piece.IsDense()) {
+      CopyDense(piece, begin, end);
+      continue;
+    }
+    if (!RowStarts(piece, begin, end, starts)) return false;
+    if (!batch.Add(piece, begin, end, starts)) return false;
+  }
+  batch.Pool();
+  return true;
+}
+
+// ---- Blocks ----------------------------------------------------------------------
+
+// Work is cut into blocks of rows of about this much memory traffic: they stay in a
+// core's own cache while piece after piece is written into them.
+constexpr int64_t kBlockBytes = 256 << 10;
+
+// Bytes that one row of the output moves on average. A table row costs a cache line at
+// least, however short it is.
+inline int64_t RowTraffic(const Matrix& matrix) {
+  double bytes = 0;
+  for (int64_t i = 0; i < matrix.num_pieces; ++i) {
+    const Piece& piece = matrix.pieces[i];
+    const double row = static_cast<double>(std::max(piece.row_bytes, kCacheLine));
+    const double rows = static_cast<double>(std::max<int64_t>(matrix.rows, 1));
+    bytes += row + row * static_cast<double>(piece.num_ids) / rows;
+  }
+  return std::max<int64_t>(static_cast<int64_t>(bytes), 1);
+}
+
+inline int64_t BlockRows(const Matrix& matrix) {
+  return std::clamp<int64_t>(kBlockBytes / RowTraffic(matrix), 1, kMaxBlockRows);
+}
+
+// ---- What is wrong, for the error ------------------------------------------------
+
+// The first id, or the first row split, whose segment is out of range or less than the
+// one before it; -1 if there is none. A lookup without rows may have no ids.
+inline int64_t FirstBadSegment(const Lookup& lookup) {
+  const bool splits = lookup.segments.are_splits;
+  const int64_t count = splits ? lookup.rows + 1 : lookup.num_ids;
+  const int64_t highest = splits ? lookup.num_ids : lookup.rows - 1;
+  int64_t lowest = 0;
+  for (int64_t j = 0; j < count; ++j) {
+    const int64_t segment = SegmentAt(lookup.segments, j);
+    if (segment < lowest || segment > highest) return j;
+    if (splits && j == 0 && segment != 0) return j;
+    if (splits && j == lookup.rows && segment != lookup.num_ids) return j;
+    lowest = segment;
+  }
+  return -1;
+}
+
+// Whether there is a row that `fill` is for; segments must be good.
+inline bool HasRowWithoutIds(const Lookup& lookup) {
+  const Segments& segments = lookup.segments;
+  int64_t j = 0;
+  for (int64_t row = 0; row < lookup.rows; ++row) {
+    const int64_t end = segments.are_splits ? SegmentAt(segments, row + 1) : lookup.num_ids;
+    bool found = false;
+    for (; j < end && (segments.are_splits || SegmentAt(segments, j) == row); ++j) {
+      found |= !lookup.drop_negative || IdAt(lookup, j) >= 0;
+    }
+    if (!found) return true;
+  }
+  return false;
+}
+
+}  // namespace pooled_lookup
+}  // namespace picasso
+
+#endif  // PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_CPU_H_

@@ -1,0 +1,49 @@
+// Ids that do not come in the order of the rows that they belong to. They are rare, so
+// they are sorted only once a pooled lookup has met them.
+
+#ifndef PICASSO_TF_CC_KERNELS_POOLED_SORT_H_
+#define PICASSO_TF_CC_KERNELS_POOLED_SORT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "picasso_tf/cc/kernels/pooled_lookup.h"
+
+namespace picasso {
+namespace pooled_lookup {
+
+struct SortedInput {
+  std::vector<int64_t> ids;
+  std::vector<int64_t> segments;
+};
+
+// Lets the lookup read its ids row by row, those of one row in the order in which they
+// came, from copies in `memory`. False: they come so already, or row splits order them.
+inline bool SortByRow(Lookup* lookup, SortedInput* memory) {
+  if (lookup->segments.are_splits) return false;
+  std::vector<int64_t> segments(lookup->num_ids), order(lookup->num_ids);
+  for (size_t j = 0; j < segments.size(); ++j) segments[j] = SegmentAt(lookup->segments, j);
+  if (std::is_sorted(segments.begin(), segments.end())) return false;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return segments[a] < segments[b]; });
+  for (int64_t j : order) {
+    memory->ids.push_back(IdAt(*lookup, j));
+    memory->segments.push_back(segments[j]);
+  }
+  lookup->ids = memory->ids.data();
+  lookup->id_kind = IdKind::kInt64;
+  lookup->ids_columns = lookup->ids_pitch = 1;
+  lookup->ids_first = 0;
+  lookup->segments = Segments();
+  lookup->segments.data = memory->segments.data();
+  lookup->segments.is_int64 = true;
+  return true;
+}
+
+}  // namespace pooled_lookup
+}  // namespace picasso
+
+#endif  // PICASSO_TF_CC_KERNELS_POOLED_SORT_H_

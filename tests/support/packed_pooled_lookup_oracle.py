@@ -1,0 +1,130 @@
+"""A slow, readable NumPy oracle of `Picasso>PackedPooledLookup`, and the description of a call that both understand."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.support.packed_lookup_oracle import Output
+
+COMBINERS = ("sum", "mean", "sqrtn")
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One lookup; the fields are the op's `lookup_*` attributes."""
+
+    table: int
+    ids: int
+    segments: int
+    rows: int = -1
+    combiner: str = "sum"
+    drop: bool = False
+    fill: int = -1
+    name: str = "lookup"
+    sort: bool = False
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All attributes of a call. `splits` says of each segments input whether it holds row splits."""
+
+    lookups: tuple[Lookup, ...]
+    outputs: tuple[Output, ...]
+    splits: tuple[bool, ...]
+
+    def attributes(self) -> dict:
+        """The attributes of the op, by name."""
+        pieces = [(i, *piece) for i, output in enumerate(self.outputs) for piece in output.pieces]
+        fields = ("table", "ids", "segments", "rows", "combiner", "drop", "fill", "sort")
+        shapes = [output.shape for output in self.outputs]
+        return {
+            **{f"lookup_{key}": [getattr(lookup, key) for lookup in self.lookups] for key in fields},
+            "lookup_names": [lookup.name for lookup in self.lookups],
+            "segments_are_splits": list(self.splits),
+            "piece_output": [output for output, _, _ in pieces],
+            "piece_source": [source for _, source, _ in pieces],
+            "piece_width": [width for _, _, width in pieces],
+            "output_shapes": [shape and [None if size < 0 else size for size in shape] for shape in shapes],
+            "num_outputs": len(self.outputs),
+        }
+
+
+def packed_pooled_lookup(spec: Spec, tables: list, ids: list, segments: list, rows: list, dense: list = ()) -> list:
+    """What the op returns, for inputs that it accepts."""
+    outputs = []
+    for output in spec.outputs:
+        if output.shape is None:
+            outputs.append(_pooled(spec, spec.lookups[output.pieces[0][0]], tables, ids, segments, rows))
+            continue
+        bands = []
+        for source, width in output.pieces:
+            if source < 0:
+                bands.append(dense[-1 - source].reshape(-1, width))
+                continue
+            band = _pooled(spec, spec.lookups[source], tables, ids, segments, rows)
+            bands.append(band.reshape(len(band), width))
+        outputs.append(np.concatenate(bands, axis=1).reshape(output.shape))
+    return outputs
+
+
+def combine(rows: np.ndarray, combiner: str) -> np.ndarray:
+    """One row of the output from one table row or more.
+
+    The order of the additions is that of `ReduceImpl` in tensorflow/core/kernels/segment_reduction_ops_impl.h.
+    """
+    compute = np.dtype(np.float64 if rows.dtype == np.float64 else np.float32).type
+    count = len(rows)
+    if count == 1:
+        return rows[0]
+    values = rows.astype(compute)
+    size = {"sum": 1.0, "mean": float(count), "sqrtn": math.sqrt(count)}[combiner]
+    first = count % 8 if count % 8 > 1 else count % 8 + 8
+    total = _left_to_right(values[:first])
+    total = total * (compute(1) / compute(size) if count < 10 else compute(1))
+    for begin in range(first, count, 8):
+        total = total + _left_to_right(values[begin : begin + 8])
+    if count >= 10 and combiner != "sum":
+        total = total / compute(size)
+    return total.astype(rows.dtype)
+
+
+def row_of_each_id(segments: np.ndarray, splits: bool, sizes: np.ndarray | None) -> np.ndarray:
+    """The output row that each id belongs to."""
+    if splits:
+        return np.repeat(np.arange(len(segments) - 1), np.diff(segments))
+    if segments.ndim == 1:
+        return segments.astype(np.int64)
+    found = segments[:, 0].astype(np.int64)
+    for column in range(1, segments.shape[1] - 1):
+        found = found * int(sizes[column]) + segments[:, column]
+    return found
+
+
+def _left_to_right(rows: np.ndarray) -> np.ndarray:
+    total = rows[0]
+    for row in rows[1:]:
+        total = total + row
+    return total
+
+
+def _pooled(spec: Spec, lookup: Lookup, tables: list, ids: list, segments: list, rows: list) -> np.ndarray:
+    table, values, splits = tables[lookup.table], ids[lookup.ids], spec.splits[lookup.segments]
+    sizes = None if lookup.rows < 0 else rows[lookup.rows]
+    owners = row_of_each_id(segments[lookup.segments], splits, sizes)
+    if lookup.drop:
+        owners, values = owners[values >= 0], values[values >= 0]
+    if splits:
+        count = len(segments[lookup.segments]) - 1
+    elif sizes is None:
+        count = int(owners[-1]) + 1 if len(owners) else 0
+    else:
+        count = int(sizes) if sizes.ndim == 0 else math.prod(int(size) for size in sizes[:-1])
+    out = np.zeros((count, *table.shape[1:]), table.dtype)
+    for row in range(count):
+        mine = values[owners == row]
+        if len(mine):
+            out[row] = combine(table[mine], lookup.combiner)
+        elif lookup.fill >= 0:
+            out[row] = table[lookup.fill]
+    return out
