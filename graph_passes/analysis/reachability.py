@@ -92,8 +92,8 @@ def levels(graph: Graph, candidates: Collection[str]) -> dict[str, int]:
     return level
 
 
-def waits_for(graph: Graph, controls: Iterable[str], removed: set[str]) -> list[str]:
-    """Control inputs in which a removed node is replaced by what it waited for."""
+def waits_for(graph: Graph, controls: Iterable[str], removed: set[str], through_data: bool = False) -> list[str]:
+    """Control inputs in which a removed node is replaced by what it waited for; `through_data`: its inputs too."""
     found: dict[str, None] = {}
     waiting, seen = list(controls)[::-1], set()
     while waiting:
@@ -102,7 +102,8 @@ def waits_for(graph: Graph, controls: Iterable[str], removed: set[str]) -> list[
             continue
         seen.add(name)
         if name in removed:
-            waiting += graph.nodes[name].controls[::-1]
+            node = graph.nodes[name]
+            waiting += (node.predecessors() if through_data else node.controls)[::-1]
         else:
             found[name] = None
     return list(found)

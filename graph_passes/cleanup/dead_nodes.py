@@ -41,17 +41,17 @@ class DeadNodes(Pass):
         dead = _dead(graph)
         if not dead:
             return PassResult(graph, report)
-        mutation = Mutation(graph)
+        mutation, removed = Mutation(graph), dead - graph.kept
         for name in sorted(dead):
             node = graph.nodes[name]
             if name in graph.kept:
-                controls = waits_for(graph, node.controls, dead - graph.kept)
+                controls = _waited_for(graph, node, removed)
                 mutation.replace(Node(name, "NoOp", (), controls, node.device))
                 continue
-            for use in graph.uses(name):
-                if use.node.name not in dead:
-                    for control in waits_for(graph, node.controls, dead - graph.kept):
-                        mutation.add_control(use.node.name, control)
+            waiting = [use.node.name for use in graph.uses(name) if use.node.name not in dead]
+            for control in _waited_for(graph, node, removed) if waiting else ():
+                for other in waiting:
+                    mutation.add_control(other, control)
             mutation.drop_controls(name)
             mutation.remove(name)
         report.rewritten = sorted(dead)
@@ -83,9 +83,13 @@ def _can_go(graph: Graph, node: Node, waited_for: int) -> bool:
     """Whether a node that nobody reads can be taken away, given how many nodes still wait for it."""
     if node.op in _ROOTS or node.name in graph.kept_for_data or not can_drop(node):
         return False
-    if not waited_for and node.name not in graph.kept:
-        return True
-    # Whoever waits for a gather waits for its ids too, and for all that they are computed from.
-    return node.op in READ_ONLY and all(
-        ref.node in graph.fed or not graph.producer(ref).inputs for ref in node.inputs[1:]
-    )
+    return (not waited_for and node.name not in graph.kept) or node.op in READ_ONLY
+
+
+def _waited_for(graph: Graph, node: Node, removed: set[str]) -> list[str]:
+    """What somebody waited for who waited for a node that goes: its own inputs too, and what they are computed from.
+
+    What is there from the start need not be waited for.
+    """
+    found = waits_for(graph, node.predecessors(), removed, through_data=True)
+    return [name for name in found if name not in removed and (name in graph.fed or graph.nodes[name].predecessors())]

@@ -88,9 +88,28 @@ def test_a_preserved_read_that_somebody_may_fetch_stays() -> None:
     check_rewrite(DeadNodes(), text, None)
 
 
-def test_a_lookup_that_something_waits_for_stays_where_its_ids_are_computed() -> None:
-    """Whoever waits for it waits for the ids, and for all that they depend on."""
-    check([WIDE, CAST, lookup("u", "t, c"), "n = NoOp(^u)"], None, fetches=["n"])
+def test_what_waited_for_a_lookup_waits_for_what_its_ids_came_from() -> None:
+    """A read of the ids' table that others use, say: a write that waited for the lookup still comes after it."""
+    row = "r = ReadVariableOp(t) {dtype = float32} -> <10,4>"
+    ids = [
+        "a = ArgMax(r, axis) {T = float32, Tidx = int32, output_type = int32} -> <10>",
+        "axis = Const() {dtype = int32, value = int32[](1)} -> <>",
+    ]
+    used = "y = Neg(r) {T = float32} -> <10,4>"
+    check(
+        [row, *ids, used, lookup("u", "t, a"), "n = NoOp(^u)"],
+        [row, used, "n = NoOp(^r)"],
+        fetches=["n", "y"],
+    )
+
+
+def test_what_waited_for_a_lookup_need_not_wait_for_arguments() -> None:
+    check([WIDE, CAST, lookup("u", "t, c"), "n = NoOp(^u)"], [WIDE, "n = NoOp()"], fetches=["n"])
+
+
+def test_a_preserved_lookup_becomes_something_to_wait_for() -> None:
+    result = "result = _Retval(x) {T = float32, index = 0}"
+    check([WIDE, CAST, result, lookup("u", "t, c")], [WIDE, result, "u = NoOp()"], preserve=["u"])
 
 
 def test_a_lookup_that_nothing_waits_for_goes_with_its_ids() -> None:

@@ -15,7 +15,10 @@ from tests.support.packed_lookup_oracle import Lookup, effective_ids
 
 @dataclass(frozen=True)
 class Segment:
-    """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span, pitch)."""
+    """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span, pitch).
+
+    `pools` holds for each gradient (pool, combiner), pool being -1 where it has a row for each id; empty: none is pooled.
+    """
 
     table: int
     ids: int
@@ -24,6 +27,8 @@ class Segment:
     columns: int = 0
     wrap: int = 0
     narrow: bool = False
+    pools: tuple[tuple[int, str], ...] = ()
+    fill: int = -1
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Spec:
         gradients = [gradient for segment in self.segments for gradient in segment.gradients]
         return {
             **segments,
+            **self._pooling(),
             "program": list(self.program),
             "results": list(self.results),
             "num_states": len(first.states),
@@ -74,8 +80,19 @@ class Spec:
             "drop_negative": self.drop_negative,
         }
 
+    def _pooling(self) -> dict:
+        """Attributes that are empty where nothing is pooled."""
+        if not any(segment.pools for segment in self.segments):
+            return {}
+        pools = [one for segment in self.segments for one in segment.pools or ((-1, "sum"),) * self.num_row_gradients]
+        return {
+            "gradient_pool": [pool for pool, _ in pools],
+            "gradient_combiner": [combiner for _, combiner in pools],
+            "segment_fill": [segment.fill for segment in self.segments],
+        }
 
-def run(spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list) -> None:
+
+def run(spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list, pools=()) -> None:
     """Calls the raw op as a graph pass emits it, on tf.Variables."""
     ops = library.ops()
     op = ops.picasso_packed_dense_update if all_rows else ops.picasso_packed_sparse_update
@@ -85,13 +102,13 @@ def run(spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list,
         ids=ids,
         gradients=gradients,
         scalars=scalars,
-        pools=[],
+        pools=list(pools),
         **spec.attributes(),
     )
 
 
 def packed_update(
-    spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list
+    spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list, pools=()
 ) -> list[np.ndarray]:
     """What the variables, given as arrays, hold after the op."""
     after = list(variables)
@@ -99,13 +116,19 @@ def packed_update(
         segments = [segment for segment in spec.segments if segment.table == number]
         states = [_as_rows(variables[state]) for state in table.states]
         rows, row = states[0].shape
-        id_rows = [_segment_ids(segment, ids) for segment in segments]
+        named = [_segment_ids(segment, ids) for segment in segments]
+        fills = [_fills(segment, one, gradients, pools, row) for segment, one in zip(segments, named, strict=True)]
+        id_rows = [np.concatenate(both) for both in zip(named, fills, strict=True)]
         table_run = _Run(rows, np.concatenate([*id_rows, np.zeros(0, np.int64)]).astype(np.int64))
         values = {f"s{i}": state for i, state in enumerate(states)}
         for i in range(spec.num_row_gradients):
             parts = [
-                _gradient_rows(gradients, segment.gradients[i], len(named), row)
-                for segment, named in zip(segments, id_rows, strict=True)
+                part
+                for segment, one, fill in zip(segments, named, fills, strict=True)
+                for part in (
+                    _gradient_of_ids(segment, i, one, gradients, pools, row),
+                    np.zeros((len(fill), row), states[0].dtype),
+                )
             ]
             values[f"g{i}"] = np.concatenate([*parts, np.zeros((0, row), states[0].dtype)])
         values |= {f"t{i}": gradients[gradient].reshape(rows, row) for i, gradient in enumerate(table.gradients)}
@@ -134,6 +157,39 @@ def _gradient_rows(gradients: list, where: tuple[int, int, int, int], count: int
     if span:
         gradient = gradient.reshape(-1, pitch)[:, first : first + span]
     return gradient.reshape(count, row)
+
+
+def _gradient_of_ids(segment: Segment, i: int, named: np.ndarray, gradients: list, pools: list, row: int) -> np.ndarray:
+    """Gradient i of a segment, one row for each listed id; `named` are the rows of the table that they name."""
+    pool, combiner = segment.pools[i] if segment.pools else (-1, "sum")
+    if pool < 0:
+        return _gradient_rows(gradients, segment.gradients[i], len(named), row)
+    pooled = _gradient_rows(gradients, segment.gradients[i], -1, row)
+    owners, counted = pool_rows(pools[pool]), _counted(segment, named)
+    counts = np.maximum(np.bincount(owners[counted], minlength=len(pooled)), 1)
+    scales = {"sum": np.ones(len(counts)), "mean": 1 / counts, "sqrtn": 1 / np.sqrt(counts)}[combiner]
+    found = np.zeros((len(named), row), pooled.dtype)
+    found[counted] = (pooled * scales.astype(pooled.dtype)[:, None])[owners[counted]]
+    return found
+
+
+def _fills(segment: Segment, named: np.ndarray, gradients: list, pools: list, row: int) -> np.ndarray:
+    """What fills the rows of a pooled gradient: for each the row of the table, or -1 where an id is left for it."""
+    if segment.fill < 0:
+        return np.zeros(0, np.int64)
+    fills = np.full(len(_gradient_rows(gradients, segment.gradients[0], -1, row)), segment.fill)
+    fills[pool_rows(pools[segment.pools[0][0]])[_counted(segment, named)]] = -1
+    return fills
+
+
+def _counted(segment: Segment, named: np.ndarray) -> np.ndarray:
+    """Which ids of a pooled gradient count: with a fill negative ones are left out."""
+    return named >= (0 if segment.fill >= 0 else named.min(initial=0))
+
+
+def pool_rows(pool: np.ndarray) -> np.ndarray:
+    """The row of the gradient that each id belongs to."""
+    return pool if pool.ndim == 1 else pool[:, 0]
 
 
 # Stock stands in where a result depends on the processor, or on where in a tensor an element stands.
