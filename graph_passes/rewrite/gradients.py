@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from graph_passes.analysis.constants import constant, scalar
 from graph_passes.analysis.stated_dims import stated_dims
 from graph_passes.ir import Graph, Node, Shape, TensorRef, product
 from graph_passes.rewrite.ids import RESHAPES
+
+
+_SPLITS: WeakKeyDictionary[Graph, dict[str, list[int] | None]] = WeakKeyDictionary()
 
 
 class GradientSource(NamedTuple):
@@ -152,15 +156,38 @@ def _split(graph: Graph, node: Node, port: int) -> GradientSource | None:
         return None
     axis = int(axis) % len(shape.dims)
     if node.op == "SplitV":
-        sizes = constant(graph, node.inputs[1])
-        if sizes is None or (sizes < 0).any():
+        known = _SPLITS.setdefault(graph, {})  # each of a thousand parts asks for all of them
+        if node.name not in known:
+            known[node.name] = _split_sizes(graph, node.inputs[1])
+        sizes = known[node.name]
+        if sizes is None or any(size < 0 for size in sizes):
             return None
-        return _columns(shape, axis, value, int(sizes[:port].sum()), int(sizes[port]))
+        return _columns(shape, axis, value, sum(sizes[:port]), sizes[port])
     extent = shape.dims[axis]
     if extent is None:
         return None
     part = extent // node.attr("num_split")
     return _columns(shape, axis, value, port * part, part)
+
+
+def _split_sizes(graph: Graph, ref: TensorRef) -> list[int] | None:
+    """The sizes of a SplitV: constants, or one row of the shapes of many tensors side by side.
+
+    The latter is the gradient of a ConcatV2 of more than 16 tensors with an unknown batch: Squeeze(Slice(Pack(shapes))).
+    """
+    value = constant(graph, ref)
+    if value is not None:
+        return [int(size) for size in value]
+    squeeze = graph.producer(ref)
+    cut = graph.producer(squeeze.inputs[0]) if squeeze.op in RESHAPES else squeeze
+    pack = graph.producer(cut.inputs[0]) if cut.op == "Slice" else cut
+    if pack.op != "Pack" or pack.attr("axis", 0) != 1 or {squeeze.name, cut.name, pack.name} & graph.fed:
+        return None
+    begin, size = (constant(graph, item) for item in cut.inputs[1:])
+    if begin is None or size is None or begin[1] != 0 or size[0] != 1 or size[1] not in (-1, len(pack.inputs)):
+        return None
+    sizes = [_extent(graph, shape, int(begin[0])) for shape in pack.inputs]
+    return None if None in sizes else [size for size in sizes if size is not None]
 
 
 def _unpack(graph: Graph, node: Node, port: int) -> GradientSource | None:

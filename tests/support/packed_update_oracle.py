@@ -17,7 +17,7 @@ from tests.support.packed_lookup_oracle import Lookup, effective_ids
 class Segment:
     """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span, pitch).
 
-    `pools` holds for each gradient (pool, combiner), pool being -1 where it has a row for each id; empty: none is pooled.
+    `pools` holds for each gradient (pool, combiner), pool being -1 where it has a row for each id; empty: all have.
     """
 
     table: int
@@ -184,7 +184,7 @@ def _fills(segment: Segment, named: np.ndarray, gradients: list, pools: list, ro
 
 def _counted(segment: Segment, named: np.ndarray) -> np.ndarray:
     """Which ids of a pooled gradient count: with a fill negative ones are left out."""
-    return named >= (0 if segment.fill >= 0 else named.min(initial=0))
+    return named >= 0 if segment.fill >= 0 else np.ones(len(named), bool)
 
 
 def pool_rows(pool: np.ndarray) -> np.ndarray:

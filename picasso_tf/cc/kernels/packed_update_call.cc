@@ -146,7 +146,8 @@ absl::Status Call::BindSegment(const TableSpec& owner, size_t at, Table* table) 
 absl::Status Call::BindPool(const std::string& reader, const GradientSpec& spec,
                             const Segment& segment, int64_t row, ScaledPool* pool) {
   const Tensor& rows = context_->input(attrs_.PoolInput(spec.pool));
-  if (rows.dims() == 0 || rows.dim_size(0) != segment.num_ids) {
+  const bool fits = rows.dims() > 0 && rows.dim_size(0) == segment.num_ids;
+  if (!fits || rows.NumElements() < segment.num_ids) {
     return InvalidIn(attrs_.op, "pool ", spec.pool, " of ", reader, " must have ", segment.num_ids,
                      " entries, one for each id, but it has shape ", rows.shape().DebugString(),
                      ".");
@@ -205,6 +206,10 @@ absl::Status Call::BindGradient(const std::string& reader, const GradientSpec& s
     const bool fits = row == 0 ? gradient.NumElements() == 0
                                : gradient.NumElements() % row == 0 &&
                                      gradient.NumElements() / row == wanted;
+    if (!fits && rows->pool != nullptr) {
+      return InvalidIn(attrs_.op, what, " is of pooled ids, so it must be made of rows of ", row,
+                       " elements, but it has shape ", gradient.shape().DebugString(), ".");
+    }
     if (!fits) {
       return InvalidIn(attrs_.op, what, " must have ", segment.num_ids, " rows of ", row,
                        " elements, one for each id, but it has shape ",

@@ -8,14 +8,17 @@
 // interpreter that follows the definition. Buffers have no byte to spare, so that the address
 // sanitizer sees any access beyond them.
 
+#include <cmath>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/kernel_test.h"
 #include "picasso_tf/cc/kernels/packed_update_cpu.h"
 #include "picasso_tf/cc/kernels/parallel_blocks.h"
+#include "picasso_tf/cc/kernels/update_pools.h"
 
 namespace {
 
@@ -49,11 +52,14 @@ class Model {
     for (const T& parameter : parameters_) parameter_pointers_.push_back(&parameter);
   }
 
-  // Ids of each segment: how many, below which row, and in how many columns.
+  // Ids of each segment: how many, below which row, and in how many columns; or, where
+  // they were pooled, of how many rows, and which row of the table fills empty ones.
   struct Ids {
     int64_t count;
     int64_t rows;
     int64_t columns = 1;
+    int64_t pooled = -1;
+    int64_t fill = -1;
   };
 
   void AddTable(int64_t rows, int64_t row, const std::vector<Ids>& segments) {
@@ -72,7 +78,7 @@ class Model {
     for (const Ids& ids : segments) list.push_back(MakeSegment(table, ids));
     for (Segment& segment : list) {
       segment.first_id = table.num_ids;
-      table.num_ids += segment.num_ids;
+      table.num_ids += segment.NumNumbers();
     }
     table.segments = list.data();
     table.num_segments = list.size();
@@ -95,20 +101,67 @@ class Model {
     segment.ids_first = 1;
     segment.id_kind = IdKind::kInt64;
     auto& values = ids_.emplace_back(ids.count / ids.columns * segment.ids_pitch);
-    for (int64_t& id : values) id = Random(0, ids.rows);
+    for (int64_t& id : values) id = Random(ids.fill >= 0 ? -ids.rows : 0, ids.rows);
     segment.ids = values.data();
+    segment.fill = ids.fill;
+    if (ids.fill >= 0) segment.num_fills = ids.pooled;
     auto& gradients = gradients_.emplace_back();
     for (int i = 0; i < program_.counts.row_gradients; ++i) {
       GradientRows rows;
       rows.first = i;
       rows.ids_per_row = ids.columns;
       rows.pitch = rows.first + ids.columns * table.row;
-      const int64_t size = segment.num_ids / ids.columns * rows.pitch;
-      rows.data = values_.emplace_back(RandomValues<T>(size)).data();
+      if (ids.pooled >= 0) rows.pool = MakePool(table, segment, ids.pooled);
+      const int64_t num_rows = ids.pooled >= 0 ? ids.pooled : segment.num_ids / ids.columns;
+      rows.data = values_.emplace_back(RandomValues<T>(num_rows * rows.pitch)).data();
       gradients.push_back(rows);
     }
     segment.gradients = gradients.data();
     return segment;
+  }
+
+  // Of random rows, as a vector or as the first column of a matrix.
+  const Pool* MakePool(const Table& table, const Segment& ids, int64_t num_rows) {
+    ScaledPool& pool = pools_.emplace_back();
+    Expected& expected = expected_[&pool];
+    const Combiner combiner = static_cast<Combiner>(Random(0, 3));
+    pool.pitch = Random(1, 3);
+    pool.num_rows = num_rows;
+    pool.rows_are_int64 = Random(0, 2);
+    auto& wide = ids_.emplace_back(ids.num_ids * pool.pitch, -1);
+    auto& narrow = narrow_.emplace_back(ids.num_ids * pool.pitch, -1);
+    std::vector<int64_t> counts(num_rows);
+    for (int64_t j = 0; j < ids.num_ids; ++j) {
+      const int64_t row = Random(0, num_rows);
+      expected.rows.push_back(row);
+      wide[j * pool.pitch] = narrow[j * pool.pitch] = row;
+      if (ids.fill < 0 || IdAt(ids, j) >= 0) ++counts[row];
+    }
+    pool.rows = pool.rows_are_int64 ? static_cast<const void*>(wide.data()) : narrow.data();
+    if (ids.fill >= 0) pool.zeros = values_.emplace_back(table.row).data();
+    for (const int64_t count : counts) {
+      const double n = std::max<int64_t>(count, 1);
+      expected.has_id.push_back(count > 0);
+      expected.scales.push_back(combiner == Combiner::kMean    ? 1 / n
+                                : combiner == Combiner::kSqrtN ? 1 / std::sqrt(n)
+                                                               : 1);
+    }
+    CHECK(pool.FindScales(combiner, ids));
+    return &pool;
+  }
+
+  // Element `k` of gradient `g` of id number `id`, slowly.
+  Compute<T> GradientAt(const Table& table, int g, int64_t id, int64_t k) const {
+    const Segment& segment = SegmentOf(table, id);
+    const GradientRows& rows = segment.gradients[g];
+    const int64_t j = id - segment.first_id;
+    if (rows.pool == nullptr) return Value<T>::Load(GradientRow<T>(table, g, id)[k]);
+    if (j >= segment.num_ids) return Compute<T>(0);
+    const Expected& expected = expected_.at(rows.pool);
+    const int64_t row = expected.rows[j];
+    const T* data = static_cast<const T*>(rows.data);
+    return Value<T>::Load(data[row * rows.pitch + rows.first + k]) *
+           static_cast<Compute<T>>(expected.scales[row]);
   }
 
   const Program& program_;
@@ -116,8 +169,16 @@ class Model {
   std::deque<std::vector<T>> states_;  // as they are before
   std::deque<std::vector<T>> values_;
   std::deque<std::vector<int64_t>> ids_;
+  std::deque<std::vector<int32_t>> narrow_;
   std::deque<std::vector<Segment>> segments_;
   std::deque<std::vector<GradientRows>> gradients_;
+  std::deque<ScaledPool> pools_;
+  struct Expected {
+    std::vector<int64_t> rows;    // of each id
+    std::vector<double> scales;   // of each row
+    std::vector<bool> has_id;
+  };
+  std::map<const Pool*, Expected> expected_;
   std::deque<std::vector<const void*>> table_gradient_pointers_;
   std::vector<T> parameters_;
   std::vector<const void*> parameter_pointers_;
@@ -161,6 +222,10 @@ std::deque<std::vector<T>> Model<T>::Wanted(bool all_rows) const {
         const int64_t row = IdAt(segment, j);
         if (row >= 0) ids_of[row].push_back(segment.first_id + j);
       }
+      for (int64_t row = 0; row < segment.num_fills; ++row) {
+        if (expected_.at(segment.gradients[0].pool).has_id[row]) continue;
+        ids_of[segment.fill].push_back(segment.first_id + segment.num_ids + row);
+      }
     }
     for (int64_t at = 0; at < table.rows * table.row; ++at) {
       const std::vector<int64_t>& ids = ids_of[at / table.row];
@@ -171,8 +236,7 @@ std::deque<std::vector<T>> Model<T>::Wanted(bool all_rows) const {
           values[v] = {Value<T>::Load(states_[t * counts.states + v][at])};
         } else if (v < counts.FirstTableGradient()) {
           for (int64_t id : ids) {
-            const T* row = GradientRow<T>(table, v - counts.states, id);
-            values[v].push_back(Value<T>::Load(row[at % table.row]));
+            values[v].push_back(GradientAt(table, v - counts.states, id, at % table.row));
           }
         } else if (v < counts.FirstParameter()) {
           const int i = v - counts.FirstTableGradient();
@@ -276,6 +340,86 @@ void TestRules() {
   }
 }
 
+// Pooled segments, filled and not, beside others; crowded tables and sparse ones.
+template <typename T>
+void TestPools() {
+  for (const Rule& rule : kRules) {
+    if (rule.counts.row_gradients == 0) continue;
+    const Program program = Parsed(rule.counts, rule.program, rule.results);
+    Model<T> model(program);
+    model.AddTable(70, 8, {{90, 70, 1, 30}});
+    model.AddTable(70, 3, {{90, 70, 1, 200, 69}});
+    model.AddTable(50, 33, {{20, 50}, {0, 1, 1, 5}, {60, 10, 3}, {40, 50, 1, 7, 0}, {9, 50}});
+    model.AddTable(3000, 16, {{100, 3000, 1, 20, 17}, {100, 3000, 1, 1}});
+    model.AddTable(9, 1, {{0, 1, 1, 3000, 4}});     // more fills of a row than a buffer holds
+    model.AddTable(5, 4, {{5000, 5, 1, 6, 2}});
+    model.AddTable(5, 4, {{0, 1, 1, 0, 2}});        // nothing at all
+    model.AddTable(3, 2500, {{7, 3, 1, 4, 1}});     // rows longer than a buffer
+    model.AddTable(800, 2100, {{7, 800, 1, 4, 799}});
+    model.AddTable(9, 0, {{7, 9, 1, 2, 3}});
+    CheckUpdated(model);
+  }
+}
+
+template <typename T>
+void TestRandomPools(int count) {
+  const Program program = Parsed({2, 2, 1, 1},
+                                 {"greater s0 p0", "select v0 s0 t0", "mul g0 g1", "scatter_add v1 v2",
+                                  "touched_add v3 p0", "scatter_sub s1 g1"},
+                                 {"v4", "v5"});
+  for (int round = 0; round < count; ++round) {
+    Model<T> model(program);
+    for (int table = 0; table < 3; ++table) {
+      const int64_t rows = Random(1, 700);
+      std::vector<typename Model<T>::Ids> segments;
+      for (int64_t left = Random(0, 4); left > 0; --left) {
+        segments.push_back({Random(0, 200), Random(1, rows + 1)});
+        if (Random(0, 4) == 0) continue;
+        segments.back().pooled = Random(1, 60);
+        segments.back().fill = Random(0, 2) ? Random(0, rows) : -1;
+      }
+      model.AddTable(rows, Random(1, 40), segments);
+    }
+    CheckUpdated(model);
+  }
+}
+
+// An entry that is no row of the gradient is found, unless its id is left out.
+void TestBadPools() {
+  for (const int64_t bad : {int64_t{3}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    for (const Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN}) {
+      const std::vector<int64_t> ids = {1, -4, 0}, rows = {2, bad, 0};
+      Segment segment;
+      segment.table_rows = 5;
+      segment.ids = ids.data();
+      segment.id_kind = IdKind::kInt64;
+      segment.num_ids = 3;
+      ScaledPool pool;
+      pool.rows = rows.data();
+      pool.rows_are_int64 = true;
+      pool.num_rows = 3;
+      CHECK(!pool.FindScales(combiner, segment));
+      segment.fill = 0;
+      CHECK(pool.FindScales(combiner, segment));
+      segment.num_fills = 3;
+      GradientRows gradient;
+      gradient.pool = &pool;
+      segment.gradients = &gradient;
+      Table table;
+      table.rows = 5;
+      table.segments = &segment;
+      table.num_segments = 1;
+      table.num_ids = segment.NumNumbers();
+      SortedIds sorted;
+      CHECK(sorted.Build(table, /*drop_negative=*/false));
+      CHECK(sorted.size() == 3);  // ids 0 and 2, and number 4 for row 1 of the gradient
+      CHECK(sorted.Row(0) == 0 && sorted.Id(0) == 2);
+      CHECK(sorted.Row(1) == 0 && sorted.Id(1) == 4);
+      CHECK(sorted.Row(2) == 1 && sorted.Id(2) == 0);
+    }
+  }
+}
+
 std::string RandomOperand(const Counts& counts, const std::vector<Level>& levels, bool of_rows) {
   while (true) {
     const int value = Random(0, levels.size());
@@ -337,5 +481,10 @@ int main() {
   TestAllOf<double>(20);
   TestAllOf<Half>(20);
   TestAllOf<Bfloat16>(20);
+  TestPools<float>();
+  TestPools<double>();
+  TestRandomPools<float>(60);
+  TestRandomPools<double>(20);
+  TestBadPools();
   return Report();
 }

@@ -11,6 +11,7 @@
 
 #include "picasso_tf/cc/kernels/pooled_lookup.h"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <numeric>
@@ -18,6 +19,7 @@
 
 #include "picasso_tf/cc/kernels/kernel_test.h"
 #include "picasso_tf/cc/kernels/pooled_lookup_cpu.h"
+#include "picasso_tf/cc/kernels/pooled_sort.h"
 #include "picasso_tf/cc/kernels/row_blocks.h"
 
 namespace {
@@ -56,6 +58,10 @@ struct Integers {
   void Set(const std::vector<int64_t>& values) {
     wide = values;
     narrow.assign(values.begin(), values.end());
+  }
+  void Copy(const Integers& other, int64_t from, int64_t to) {
+    narrow[to] = other.narrow[from];
+    wide[to] = other.wide[from];
   }
 };
 
@@ -126,6 +132,27 @@ class Output {
   void SetSegment(size_t piece, int64_t at, int64_t value) {
     segments_[piece].wide[at] = value;
     segments_[piece].narrow[at] = value;
+  }
+
+  // Puts the ids of a piece into another order, those of one row in the order that they
+  // had. Row splits cannot tell it.
+  void Disorder(size_t piece) {
+    const Bag& bag = bags_[piece];
+    std::vector<int64_t> owners, next{0}, order;
+    for (int64_t row = 0; row < rows_; ++row) {
+      owners.insert(owners.end(), bag.ids[row].size(), row);
+      next.push_back(owners.size());
+    }
+    std::shuffle(owners.begin(), owners.end(), random_source);
+    for (const int64_t row : owners) order.push_back(next[row]++);
+    const int64_t pitch = pieces_[piece].segments.pitch;
+    const Integers ids = ids_[piece], segments = segments_[piece];
+    for (size_t j = 0; j < order.size(); ++j) {
+      ids_[piece].Copy(ids, order[j], j);
+      for (int64_t c = 0; c < pitch; ++c) {
+        segments_[piece].Copy(segments, order[j] * pitch + c, j * pitch + c);
+      }
+    }
   }
 
   void Place(Bytes* out, std::vector<Piece>* pieces) const {
@@ -401,6 +428,67 @@ void TestBadSplits() {
   }
 }
 
+void TestSortByRow() {
+  for (Form form : {Form::kVector, Form::kMatrix, Form::kCube}) {
+    for (int wide = 0; wide < 4; ++wide) {
+      Bag bag = AllCounts(8, Combiner::kMean);
+      bag.form = form;
+      bag.ids64 = wide & 1;
+      bag.segments64 = wide & 2;
+      bag.drop_negative = true;
+      for (int64_t row = 20; row < 30; ++row) bag.ids[row][row / 2] = -row;
+      std::reverse(bag.ids.begin(), bag.ids.end());
+      Output<float> output(40);
+      output.Add(bag);
+      SortedInput memory;
+      CHECK(!SortByRow(&output.piece(0), &memory));  // in order, so left alone
+      CHECK(memory.ids.empty());
+      output.Disorder(0);
+      CHECK(Refused(output));
+      CHECK(SortByRow(&output.piece(0), &memory));
+      CHECK(output.piece(0).ids == memory.ids.data());
+      CHECK(FirstBadSegment(output.piece(0)) == -1);
+      std::vector<int64_t> wanted;
+      for (const auto& ids : bag.ids) wanted.insert(wanted.end(), ids.begin(), ids.end());
+      CHECK(memory.ids == wanted);
+      CheckFilled(output);
+      SortedInput unused;
+      CHECK(!SortByRow(&output.piece(0), &unused));
+    }
+  }
+}
+
+// Row splits, no ids, one id; and what is wrong stays wrong.
+void TestSortByRowOfSpecialInput() {
+  SortedInput memory;
+  Bag bag = AllCounts(8, Combiner::kSum);
+  bag.form = Form::kSplits;
+  Output<float> splits(40);
+  splits.Add(bag);
+  splits.SetSegment(0, 5, 0);
+  CHECK(!SortByRow(&splits.piece(0), &memory));
+  bag.form = Form::kVector;
+  for (auto& ids : bag.ids) ids.clear();
+  Output<float> none(40);
+  none.Add(bag);
+  CHECK(!SortByRow(&none.piece(0), &memory));
+  bag.ids[7] = {3};
+  Output<float> one(40);
+  one.Add(bag);
+  CHECK(!SortByRow(&one.piece(0), &memory));
+  for (const int64_t bad : {int64_t{40}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    Bag many = AllCounts(8, Combiner::kSum);
+    many.segments64 = true;
+    Output<float> output(40);
+    output.Add(many);
+    output.SetSegment(0, 50, bad);
+    SortedInput of_many;
+    CHECK(SortByRow(&output.piece(0), &of_many));
+    CHECK(Refused(output));
+    CHECK(FirstBadSegment(output.piece(0)) == (bad < 0 ? 0 : 39 * 40 / 2 - 1));
+  }
+}
+
 void TestFillOutOfRange() {
   Bag bag = AllCounts(8, Combiner::kSum);
   bag.fill = 20;
@@ -497,6 +585,8 @@ int main() {
   TestBadSegments();
   TestAnyDisorderIsFound();
   TestBadSplits();
+  TestSortByRow();
+  TestSortByRowOfSpecialInput();
   TestFillOutOfRange();
   TestBlocks();
   TestFillBlocks();

@@ -123,11 +123,6 @@ class Located {
       NextOfTouched();
     }
     for (int g = 0; g < counts_.row_gradients; ++g) FindGradients(g);
-    for (size_t at = 0; at < scales_.size(); at += most_) {
-      for (int64_t i = 0; i < num_ids_; ++i) {
-        scales_[at + i] = static_cast<Compute<T>>(GradientScale(table_, at / most_, numbers_[i]));
-      }
-    }
     return num_ids_ > 0;
   }
 
@@ -205,15 +200,36 @@ class Located {
     const T** gradients = gradients_.get() + g * most_;
     if (num_ids_ == 0) return;
     const GradientRows& rows = table_.segments[0].gradients[g];
-    if (table_.num_segments > 1 || rows.ids_per_row > 1 || rows.pool != nullptr) {
+    const T* first = static_cast<const T*>(rows.data) + rows.first + column_;
+    if (table_.num_segments > 1 || rows.ids_per_row > 1) {
       for (int64_t i = 0; i < num_ids_; ++i) {
         gradients[i] = GradientRow<T>(table_, g, numbers_[i]) + column_;
+        if (!scales_.empty()) {
+          ScaleOf(g)[i] = static_cast<Compute<T>>(GradientScale(table_, g, numbers_[i]));
+        }
       }
-      return;
+    } else if (rows.pool != nullptr) {
+      FindPooled(g, *rows.pool, first, rows.pitch);
+    } else {
+      for (int64_t i = 0; i < num_ids_; ++i) gradients[i] = first + numbers_[i] * rows.pitch;
     }
-    const T* first = static_cast<const T*>(rows.data) + rows.first + column_;
-    for (int64_t i = 0; i < num_ids_; ++i) gradients[i] = first + numbers_[i] * rows.pitch;
   }
+
+  // As above, for the one segment of a table, whose ids were pooled.
+  void FindPooled(int g, const Pool& pool, const T* first, int64_t pitch) {
+    const T** gradients = gradients_.get() + g * most_;
+    const int64_t num_listed = table_.segments[0].num_ids;
+    for (int64_t i = 0; i < num_ids_; ++i) {
+      const bool fills = numbers_[i] >= num_listed;
+      const int64_t row = fills ? 0 : pool.RowOf(numbers_[i]);
+      gradients[i] = fills ? static_cast<const T*>(pool.zeros) + column_ : first + row * pitch;
+      if (scales_.empty()) continue;
+      const double scale = fills || pool.scales == nullptr ? 1.0 : pool.scales[row];
+      ScaleOf(g)[i] = static_cast<Compute<T>>(scale);
+    }
+  }
+
+  Compute<T>* ScaleOf(int g) { return scales_.data() + g * most_; }
 
   void FindRows(int i, void* data) {
     T** rows = rows_.get() + i * most_;
