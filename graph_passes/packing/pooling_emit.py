@@ -80,8 +80,10 @@ def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
         for part in lookup.chain:
             if part in lookup.results and index in outputs:
                 substitute(graph, mutation, part, TensorRef(name, outputs[index]), dtype)
-            else:
-                retire(graph, mutation, part, name)
+                continue
+            if part is lookup.sum and index in outputs:
+                mutation.redirect(TensorRef(part.name), TensorRef(name, outputs[index]))  # for `SHAPE_READERS`
+            retire(graph, mutation, part, name)
     for other in plan.dead:
         mutation.remove(other)
     return mutation.apply(), name

@@ -14,7 +14,7 @@ from graph_passes.packing.lookup_plan import Surroundings
 from graph_passes.packing.pooling_emit import emit_pooling, plan_pooling
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
-from graph_passes.rewrite.pooled import PooledLookup, only_leads_to, pooled_lookups
+from graph_passes.rewrite.pooled import SHAPE_READERS, PooledLookup, only_leads_to, pooled_lookups
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 
@@ -136,6 +136,8 @@ def _other_reader(graph: Graph, lookup: PooledLookup) -> str | None:
         if part.name in graph.kept_for_data:
             return "the caller"
         for use in graph.uses_of(TensorRef(part.name)):
+            if part is lookup.sum and use.node.op in SHAPE_READERS:
+                continue  # it may as well read the result
             if use.node.name not in chain and only_leads_to(graph, use.node.name, chain) is None:
                 return f"{use.node.op} '{use.node.name}'"
     return None

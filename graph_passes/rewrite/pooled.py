@@ -20,6 +20,8 @@ from graph_passes.ir.op_defs import can_drop
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "sqrtn"}
 SUMS = (*COMBINERS, *(f"{op}WithNumSegments" for op in COMBINERS))
+SHAPE_READERS = frozenset({"Shape", "ZerosLike"})
+"""Ops to which all tensors of one shape and dtype are alike."""
 ZEROS = -1
 """What a row without ids becomes: zeros, and not a row of the table."""
 
