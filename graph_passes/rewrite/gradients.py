@@ -12,7 +12,6 @@ from graph_passes.analysis.stated_dims import stated_dims
 from graph_passes.ir import Graph, Node, Shape, TensorRef, product
 from graph_passes.rewrite.ids import RESHAPES
 
-
 _SPLITS: WeakKeyDictionary[Graph, dict[str, list[int] | None]] = WeakKeyDictionary()
 
 
@@ -173,7 +172,7 @@ def _split(graph: Graph, node: Node, port: int) -> GradientSource | None:
 def _split_sizes(graph: Graph, ref: TensorRef) -> list[int] | None:
     """The sizes of a SplitV: constants, or one row of the shapes of many tensors side by side.
 
-    The latter is the gradient of a ConcatV2 of more than 16 tensors with an unknown batch: Squeeze(Slice(Pack(shapes))).
+    The latter is the gradient of a ConcatV2 of more than 16 tensors of unknown length: Squeeze(Slice(Pack(shapes))).
     """
     value = constant(graph, ref)
     if value is not None:

@@ -198,6 +198,7 @@ def test_what_does_not_fit_is_said_in_one_sentence(sentence):
         ("lookup_drop", [False] * 2, "`lookup_drop` must have one entry for each lookup (1), but it has 2."),
         ("lookup_combiner", [], "`lookup_combiner` must have one entry for each lookup (1), but it has 0."),
         ("lookup_fill", [], "`lookup_fill` must have one entry for each lookup (1), but it has 0."),
+        ("lookup_sort", [True] * 2, "`lookup_sort` must have one entry for each lookup (1), but it has 2."),
         ("segments_are_splits", [], "`segments_are_splits` must have one entry for each segments input (1), but it"),
         ("piece_width", [0, 0], "`piece_width` must have one entry for each piece (1), but it has 2."),
         ("lookup_combiner", ["max"], 'string \'max\' not in: "sum", "mean", "sqrtn"'),

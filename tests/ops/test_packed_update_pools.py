@@ -200,6 +200,36 @@ def test_without_a_fill_a_dropped_id_still_counts_in_its_row(all_rows):
     check(spec, all_rows, variables, [ids], gradients, scalars, [pool_of(owners)])
 
 
+@BOTH
+def test_many_ids_of_many_tables_are_split_over_threads(all_rows):
+    """More ids than one thread takes; rows with very many ids and with none; the same bits each time."""
+    random, shapes = np.random.default_rng(0), [(20, 8), (9000, 16), (70000, 3), (500, 33), (30000, 8)]
+    (program, results), num_states, _ = RULES["adagrad"]
+    variables, ids, gradients, pools, tables, segments = [], [], [], [], [], []
+    for i, (rows, row) in enumerate(shapes):
+        counts = np.where(random.random(2000) < 0.01, 200, random.integers(0, 6, 2000))
+        owners = owners_of(counts)
+        variables += [numbers((rows, row), tf.float32, seed=k, least=0.0) for k in range(num_states)]
+        ids.append(np.minimum(random.zipf(1.3, len(owners)), rows) - random.integers(1, 3, len(owners)))
+        gradients.append(numbers((2000, row + 4), tf.float32, seed=i))
+        pools.append(pool_of(owners, matrix=i % 2))
+        tables.append(Table((2 * i, 2 * i + 1), (0, 1)))
+        where = (i, i, row, row + 4)
+        segments.append(Segment(i, i, (where,), pools=((i, COMBINERS[i % 3]),), fill=rows // 2))
+    spec, scalars = Spec(program, results, tuple(tables), tuple(segments)), [np.float32(0.1), np.float32(0.3)]
+    for _ in range(3):
+        check(spec, all_rows, variables, ids, gradients, scalars, pools)
+    pools[2] = np.where(np.arange(len(pools[2])) >= 4000, -1, pools[2])
+    held = [tf.Variable(variable) for variable in variables]
+    first = next(j for j in range(4000, len(ids[2])) if ids[2][j] >= 0)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=f"entry {first} of pool 2 is row -1 of a gradient that has"
+    ):
+        oracle.run(spec, all_rows, held, ids, gradients, scalars, pools)
+    for found, value in zip(held, variables, strict=True):
+        assert found.numpy().tobytes() == value.tobytes()
+
+
 @st.composite
 def calls(draw):
     """A random call: tables with segments that are pooled or not, filled or not, crowded or not."""

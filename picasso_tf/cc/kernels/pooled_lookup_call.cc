@@ -230,13 +230,14 @@ absl::Status Call::AddOutput(int index) {
 bool Call::SortIds() {
   bool sorted = false;
   for (size_t i = 0; i < lookups_.size(); ++i) {
-    if (!attrs_.lookups[i].sort || !SortByRow(&lookups_[i], &sorted_.emplace_back())) continue;
+    Lookup lookup = lookups_[i];  // which stays as it is: errors name the given order
+    if (!attrs_.lookups[i].sort || !SortByRow(&lookup, &sorted_.emplace_back())) continue;
     sorted = true;
     size_t at = 0;
     for (const OutputSpec& output : attrs_.outputs) {
       for (const PieceSpec& piece : output.pieces) {
         Lookup& copy = pieces_[at++];
-        if (!piece.IsDense() && piece.source == static_cast<int64_t>(i)) copy = lookups_[i];
+        if (!piece.IsDense() && piece.source == static_cast<int64_t>(i)) copy = lookup;
       }
     }
   }
@@ -248,7 +249,9 @@ absl::Status Call::BadInputError() const {
     const LookupSpec& spec = attrs_.lookups[i];
     const Lookup& lookup = lookups_[i];
     if (!spec.read) continue;
-    if (const int64_t at = FirstBadSegment(lookup); at >= 0) return SegmentError(spec, lookup, at);
+    if (const int64_t at = FirstBadSegment(lookup, spec.sort); at >= 0) {
+      return SegmentError(spec, lookup, at);
+    }
     if (const int64_t at = FirstBadId(lookup, spec.drop_negative); at >= 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(BadId(kAllIds, Ids(spec), lookup, at), " (lookup '", spec.name,

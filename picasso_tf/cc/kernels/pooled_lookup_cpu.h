@@ -231,8 +231,9 @@ inline int64_t BlockRows(const Matrix& matrix) {
 // ---- What is wrong, for the error ------------------------------------------------
 
 // The first id, or the first row split, whose segment is out of range or less than the
-// one before it; -1 if there is none. A lookup without rows may have no ids.
-inline int64_t FirstBadSegment(const Lookup& lookup) {
+// one before it, unless ids may come `in_any_order`; -1 if there is none. A lookup
+// without rows may have no ids.
+inline int64_t FirstBadSegment(const Lookup& lookup, bool in_any_order = false) {
   const bool splits = lookup.segments.are_splits;
   const int64_t count = splits ? lookup.rows + 1 : lookup.num_ids;
   const int64_t highest = splits ? lookup.num_ids : lookup.rows - 1;
@@ -242,7 +243,7 @@ inline int64_t FirstBadSegment(const Lookup& lookup) {
     if (segment < lowest || segment > highest) return j;
     if (splits && j == 0 && segment != 0) return j;
     if (splits && j == lookup.rows && segment != lookup.num_ids) return j;
-    lowest = segment;
+    if (splits || !in_any_order) lowest = segment;
   }
   return -1;
 }
@@ -250,16 +251,14 @@ inline int64_t FirstBadSegment(const Lookup& lookup) {
 // Whether there is a row that `fill` is for; segments must be good.
 inline bool HasRowWithoutIds(const Lookup& lookup) {
   const Segments& segments = lookup.segments;
-  int64_t j = 0;
-  for (int64_t row = 0; row < lookup.rows; ++row) {
-    const int64_t end = segments.are_splits ? SegmentAt(segments, row + 1) : lookup.num_ids;
-    bool found = false;
-    for (; j < end && (segments.are_splits || SegmentAt(segments, j) == row); ++j) {
-      found |= !lookup.drop_negative || IdAt(lookup, j) >= 0;
-    }
-    if (!found) return true;
+  std::vector<bool> has_id(lookup.rows);
+  int64_t row = 0;
+  for (int64_t j = 0; j < lookup.num_ids; ++j) {
+    if (!segments.are_splits) row = SegmentAt(segments, j);
+    while (segments.are_splits && SegmentAt(segments, row + 1) <= j) ++row;
+    if (!lookup.drop_negative || IdAt(lookup, j) >= 0) has_id[row] = true;
   }
-  return false;
+  return std::find(has_id.begin(), has_id.end(), false) != has_id.end();
 }
 
 }  // namespace pooled_lookup

@@ -445,6 +445,9 @@ void TestSortByRow() {
       CHECK(memory.ids.empty());
       output.Disorder(0);
       CHECK(Refused(output));
+      CHECK(FirstBadSegment(output.piece(0)) >= 0);
+      CHECK(FirstBadSegment(output.piece(0), /*in_any_order=*/true) == -1);
+      CHECK(HasRowWithoutIds(output.piece(0)));
       CHECK(SortByRow(&output.piece(0), &memory));
       CHECK(output.piece(0).ids == memory.ids.data());
       CHECK(FirstBadSegment(output.piece(0)) == -1);
@@ -482,6 +485,7 @@ void TestSortByRowOfSpecialInput() {
     Output<float> output(40);
     output.Add(many);
     output.SetSegment(0, 50, bad);
+    CHECK(FirstBadSegment(output.piece(0), /*in_any_order=*/true) == 50);
     SortedInput of_many;
     CHECK(SortByRow(&output.piece(0), &of_many));
     CHECK(Refused(output));
