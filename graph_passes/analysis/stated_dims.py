@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph_passes.analysis.constants import constant, scalar
-from graph_passes.ir import Graph, TensorRef
+from graph_passes.ir import Graph, Node, TensorRef
 
 Dims = tuple[int | None, ...]
 
@@ -27,10 +27,25 @@ def stated_dims(graph: Graph, ref: TensorRef) -> Dims | None:
             found = _joined([stated_dims(graph, part) for part in node.inputs[:-1]])
         elif node.op == "Slice":
             found = _sliced(graph, stated_dims(graph, node.inputs[0]), node.inputs[1], node.inputs[2])
+        elif node.op == "StridedSlice":
+            found = _strided(graph, node)
     if found is not None:
         return found
     length = graph.shape(ref).dims
     return (None,) * length[0] if length is not None and len(length) == 1 and length[0] is not None else None
+
+
+def _strided(graph: Graph, node: Node) -> Dims | None:
+    """Of a slice such as shape[1:]; one entry alone is no vector."""
+    dims = stated_dims(graph, node.inputs[0])
+    begin, end, step = (scalar(graph, item) for item in node.inputs[1:])
+    if dims is None or begin is None or end is None or step is None or not step:
+        return None
+    if any(node.attr(f"{name}_mask", 0) for name in ("ellipsis", "new_axis", "shrink_axis")):
+        return None
+    first = None if node.attr("begin_mask", 0) else int(begin)
+    last = None if node.attr("end_mask", 0) else int(end)
+    return dims[first : last : int(step)]
 
 
 def _joined(parts: list[Dims | None]) -> Dims | None:

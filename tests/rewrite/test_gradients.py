@@ -5,13 +5,31 @@ import pytest
 import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tensorflow.core.framework import graph_pb2
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.grappler import tf_optimizer
 
 from graph_passes.ir import Graph, TensorRef
 from graph_passes.rewrite.gradients import GradientSource, trace_gradient
+from picasso_tf.bridge.callback import annotate_shapes
 from tests.support.lines import arg, graph, vector
 from tests.support.rewrite import graph_of
 
 X = TensorRef("x")
+
+
+def folded(concrete) -> Graph:
+    """The graph of a function after TensorFlow has folded its constants, with shapes."""
+    config = config_pb2.ConfigProto()
+    config.graph_options.rewrite_options.min_graph_nodes = -1
+    config.graph_options.rewrite_options.optimizers.append("constfold")
+    meta = tf.compat.v1.train.export_meta_graph(
+        graph_def=concrete.graph.as_graph_def(), graph=concrete.graph, clear_devices=True
+    )
+    fetch = meta.collection_def["train_op"].node_list.value
+    fetch.extend(output.op.inputs[0].op.name for output in concrete.outputs)
+    folded_def = tf_optimizer.OptimizeGraph(config, meta)
+    return Graph.from_graph_def(graph_pb2.GraphDef.FromString(annotate_shapes(folded_def.SerializeToString(), (), ())))
 
 
 def read(source: GradientSource, x: np.ndarray) -> np.ndarray:
@@ -148,3 +166,29 @@ def test_the_gradient_of_a_concatenation_with_an_unknown_batch(port: int, known:
     assert source == GradientSource(X, (0, 4, 12)[port], widths[port], 16)
     other = lines[-1].replace(f"shapes:{port})" if port else "shapes)", "shapes:1)" if port != 1 else "shapes)")
     assert trace_gradient(graph_of(graph(*lines[:-1], other)), TensorRef("out"), 4).ref == TensorRef("out")
+
+
+@pytest.mark.parametrize("count", [3, 20])
+@pytest.mark.parametrize("reshaped", [False, True])
+def test_the_gradient_of_a_concatenation_of_few_or_many_parts(count: int, reshaped: bool) -> None:
+    """Of more than 16 parts TensorFlow splits the gradient by sizes that it computes; parts may be reshaped before."""
+    widths = [4 * (1 + i % 3) for i in range(count)]
+
+    def gradients(x: tf.Tensor, *parts: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(parts)
+            batch = tf.shape(x)[:1]
+            seen = [tf.reshape(p, tf.concat([batch, tf.shape(p)[1:]], 0)) for p in parts] if reshaped else parts
+            joined = tf.concat(seen, axis=1)
+        return [tf.identity(part) for part in tape.gradient(joined, parts, output_gradients=x)]
+
+    specs = [tf.TensorSpec([None, width], tf.float32) for width in [sum(widths), *widths]]
+    specs[0] = tf.TensorSpec(specs[0].shape, tf.float32, name="x")
+    concrete = tf.function(gradients).get_concrete_function(*specs)
+    found = folded(concrete)
+    first = 0
+    for output, width in zip(concrete.outputs, widths, strict=True):
+        upstream = output.op.inputs[0]
+        source = trace_gradient(found, TensorRef(upstream.op.name, upstream.value_index), 4)
+        assert source == GradientSource(X, first, width, sum(widths))
+        first += width
