@@ -159,8 +159,8 @@ def test_two_row_gradients_with_pools_of_their_own(fill, all_rows):
     gradients = [numbers((n, 6), tf.float32, seed=n) for n in (len(COUNTS), 4, len(owners))]
     pools = [pool_of(owners), pool_of(owners % 4, np.int32, matrix=True)]
     for given_pools in (((0, "mean"), (1, "sqrtn")), ((0, "mean"), (0, "sum")), ((1, "sum"), (-1, "sum"))):
-        if fill >= 0 and given_pools[1][0] < 0:
-            continue
+        if fill >= 0 and given_pools[1][0] != given_pools[0][0]:
+            continue  # which is refused
         read = tuple((2 if pool < 0 else pool, *WHOLE) for pool, _ in given_pools)
         segments = (Segment(0, 0, read, pools=given_pools, fill=fill),)
         spec = Spec(program, ("v3", "v5"), (Table((0, 1)),), segments, num_row_gradients=2)
@@ -251,17 +251,18 @@ def calls(draw):
             values = random.integers(0 if fill < 0 else -hot, hot, count)
             ids.append(values.astype(draw(st.sampled_from([np.int32, np.int64]))))
             read, given_pools = [], []
-            for _ in range(2):
-                pooled = fill >= 0 or draw(st.booleans())
-                num_rows = draw(st.sampled_from([1, 3, 50])) if pooled else count
+            for g in range(2):
+                pooled, again = fill >= 0 or draw(st.booleans()), fill >= 0 and g == 1  # with a fill the same pool
+                if not again:
+                    num_rows = draw(st.sampled_from([1, 3, 50])) if pooled else count
                 first, more = draw(st.integers(0, 3)), draw(st.integers(0, 2))
                 pitch = first + row + more
                 as_it_is = pitch == row or not num_rows
                 where = WHOLE if as_it_is else (first, row, pitch)
                 gradients.append(numbers((num_rows, row if as_it_is else pitch), dtype, seed=len(gradients)))
                 read.append((len(gradients) - 1, *where))
-                given_pools.append((len(pools) if pooled else -1, draw(st.sampled_from(COMBINERS))))
-                if pooled:
+                given_pools.append((len(pools) - again if pooled else -1, draw(st.sampled_from(COMBINERS))))
+                if pooled and not again:
                     owners = random.integers(0, num_rows, count)
                     owners = np.sort(owners) if draw(st.booleans()) else owners
                     pool_dtype = draw(st.sampled_from([np.int32, np.int64]))

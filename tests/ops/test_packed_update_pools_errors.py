@@ -140,7 +140,7 @@ def test_a_fill_out_of_range(fill, all_rows):
 
 @BOTH
 def test_a_fill_of_a_gradient_that_is_not_pooled(all_rows):
-    sentence = "`segment_fill[1]` is 0, but not all gradients of that segment are of pooled ids."
+    sentence = "`segment_fill[1]` is 0, but not all gradients of that segment take the same pool."
     plain = dataclasses.replace(SEGMENT, pools=(), fill=0, gradients=((1, 0, 0, 0),))
     gradients = [ROWS, np.ones((4, 2), np.float32)]
     check_refused(sentence, all_rows, dataclasses.replace(SPEC, segments=(SEGMENT, plain)), gradients=gradients)

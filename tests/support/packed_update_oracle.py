@@ -118,15 +118,16 @@ def packed_update(
         rows, row = states[0].shape
         named = [_segment_ids(segment, ids) for segment in segments]
         fills = [_fills(segment, one, gradients, pools, row) for segment, one in zip(segments, named, strict=True)]
-        id_rows = [np.concatenate(both) for both in zip(named, fills, strict=True)]
+        orders = [_order(segment, one, pools) for segment, one in zip(segments, named, strict=True)]
+        id_rows = [np.concatenate([one[order], fill]) for one, order, fill in zip(named, orders, fills, strict=True)]
         table_run = _Run(rows, np.concatenate([*id_rows, np.zeros(0, np.int64)]).astype(np.int64))
         values = {f"s{i}": state for i, state in enumerate(states)}
         for i in range(spec.num_row_gradients):
             parts = [
                 part
-                for segment, one, fill in zip(segments, named, fills, strict=True)
+                for segment, one, order, fill in zip(segments, named, orders, fills, strict=True)
                 for part in (
-                    _gradient_of_ids(segment, i, one, gradients, pools, row),
+                    _gradient_of_ids(segment, i, one, gradients, pools, row)[order],
                     np.zeros((len(fill), row), states[0].dtype),
                 )
             ]
@@ -180,6 +181,13 @@ def _fills(segment: Segment, named: np.ndarray, gradients: list, pools: list, ro
     fills = np.full(len(_gradient_rows(gradients, segment.gradients[0], -1, row)), segment.fill)
     fills[pool_rows(pools[segment.pools[0][0]])[_counted(segment, named)]] = -1
     return fills
+
+
+def _order(segment: Segment, named: np.ndarray, pools: list) -> np.ndarray:
+    """The order in which ids count: with a fill by the rows that they were pooled to, as SparseFillEmptyRows has it."""
+    if segment.fill < 0:
+        return np.arange(len(named))
+    return np.argsort(pool_rows(pools[segment.pools[0][0]]), kind="stable")
 
 
 def _counted(segment: Segment, named: np.ndarray) -> np.ndarray:

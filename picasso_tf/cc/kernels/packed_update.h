@@ -20,8 +20,11 @@ struct Pool {
   int64_t num_rows = 0;            // of the gradient
   const double* scales = nullptr;  // of each row; nullptr: 1
   const void* zeros = nullptr;     // a row of the table, for ids that fill empty rows
+  // Ids by rows, where they do not come so: id number j is the order[j]-th. Else nullptr.
+  const int64_t* order = nullptr;
 
   PICASSO_HOST_DEVICE int64_t RowOf(int64_t id) const {
+    if (order != nullptr) id = order[id];
     if (rows_are_int64) return static_cast<const int64_t*>(rows)[id * pitch];
     return static_cast<const int32_t*>(rows)[id * pitch];
   }
@@ -41,7 +44,7 @@ struct GradientRows {
 //
 // With `fill`, negative ids are left out, and each row of the gradient that no id is
 // left for gets an id of its own: row `fill` of the table, with a gradient of zero.
-// Those are numbered after the others.
+// Those are numbered after the others, which are numbered by rows.
 struct Segment : IdList {
   int64_t first_id = 0;                    // ids of the table in segments before this one
   const GradientRows* gradients = nullptr;  // one for each row gradient
@@ -61,6 +64,12 @@ struct Table {
   int64_t num_segments = 0;
   int64_t num_ids = 0;  // of all segments, those that fill rows included
 };
+
+// Id number `j` of a segment.
+inline int64_t IdOf(const Segment& segment, int64_t j) {
+  const Pool* pool = segment.fill >= 0 ? segment.gradients[0].pool : nullptr;
+  return IdAt(segment, pool != nullptr && pool->order != nullptr ? pool->order[j] : j);
+}
 
 // The segment that holds id number `id` of the table.
 PICASSO_HOST_DEVICE inline const Segment& SegmentOf(const Table& table, int64_t id) {

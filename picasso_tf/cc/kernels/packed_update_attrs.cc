@@ -106,11 +106,13 @@ absl::Status ReadFills(const RawAttrs& raw, Attrs* attrs) {
   for (size_t i = 0; i < n; ++i) {
     SegmentSpec& segment = attrs->segments[i];
     segment.fill = std::max<int64_t>(raw.segment_fill[i], -1);
-    bool pooled = !segment.gradients.empty();
-    for (const GradientSpec& gradient : segment.gradients) pooled &= gradient.pool >= 0;
+    bool pooled = !segment.gradients.empty() && segment.gradients[0].pool >= 0;
+    for (const GradientSpec& gradient : segment.gradients) {
+      pooled &= gradient.pool == segment.gradients[0].pool;
+    }
     if (segment.fill < 0 || pooled) continue;
     return InvalidIn(attrs->op, "`segment_fill[", i, "]` is ", segment.fill,
-                     ", but not all gradients of that segment are of pooled ids.");
+                     ", but not all gradients of that segment take the same pool.");
   }
   return absl::OkStatus();
 }

@@ -49,11 +49,11 @@ class PackedUpdateCpuOp : public OpKernel {
     Call call(context, attrs_);
     OP_REQUIRES_OK(context, call.Prepare());
     std::vector<SortedIds> ids(call.tables().size());
-    if (!SortIds(context, call.tables(), &ids)) {
-      OP_REQUIRES_OK(context, call.BadIdError());
-    }
     if (attrs_.num_pools > 0 && !FindScales(context, &call)) {
       OP_REQUIRES_OK(context, call.BadPoolError());
+    }
+    if (!SortIds(context, call.tables(), &ids)) {
+      OP_REQUIRES_OK(context, call.BadIdError());
     }
     OP_REQUIRES_OK(context, call.OpenStates());
     const std::vector<Task> tasks = CutTasks<T>(attrs_.program, call.tables(), ids, kAllRows);

@@ -131,9 +131,11 @@ class Model {
     auto& wide = ids_.emplace_back(ids.num_ids * pool.pitch, -1);
     auto& narrow = narrow_.emplace_back(ids.num_ids * pool.pitch, -1);
     std::vector<int64_t> counts(num_rows);
+    for (int64_t j = 0; j < ids.num_ids; ++j) expected.rows.push_back(Random(0, num_rows));
+    // With a fill ids are numbered by rows; the slow code below knows them as they come.
+    if (ids.fill >= 0) std::sort(expected.rows.begin(), expected.rows.end());
     for (int64_t j = 0; j < ids.num_ids; ++j) {
-      const int64_t row = Random(0, num_rows);
-      expected.rows.push_back(row);
+      const int64_t row = expected.rows[j];
       wide[j * pool.pitch] = narrow[j * pool.pitch] = row;
       if (ids.fill < 0 || IdAt(ids, j) >= 0) ++counts[row];
     }
@@ -389,7 +391,7 @@ void TestRandomPools(int count) {
 void TestBadPools() {
   for (const int64_t bad : {int64_t{3}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
     for (const Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN}) {
-      const std::vector<int64_t> ids = {1, -4, 0}, rows = {2, bad, 0};
+      const std::vector<int64_t> ids = {1, -4, 0}, rows = {0, bad, 2};
       Segment segment;
       segment.table_rows = 5;
       segment.ids = ids.data();
@@ -419,6 +421,39 @@ void TestBadPools() {
       CHECK(sorted.Row(2) == 1 && sorted.Id(2) == 0);
     }
   }
+}
+
+// With a fill ids count in the order of their rows, those of one row in their own.
+void TestOrderOfPools() {
+  const std::vector<int64_t> ids = {4, 3, -1, 2, 3}, rows = {2, 0, 0, 2, 1};
+  Segment segment;
+  segment.table_rows = 5;
+  segment.ids = ids.data();
+  segment.id_kind = IdKind::kInt64;
+  segment.num_ids = 5;
+  ScaledPool pool;
+  pool.rows = rows.data();
+  pool.rows_are_int64 = true;
+  pool.num_rows = 3;
+  CHECK(pool.FindScales(Combiner::kSum, segment) && pool.order == nullptr);
+  segment.fill = 0;
+  segment.num_fills = 3;
+  GradientRows gradient;
+  gradient.pool = &pool;
+  segment.gradients = &gradient;
+  CHECK(pool.FindScales(Combiner::kSum, segment) && pool.order != nullptr);
+  const int64_t wanted[] = {3, -1, 3, 4, 2};
+  for (int64_t j = 0; j < 5; ++j) CHECK(IdOf(segment, j) == wanted[j]);
+  Table table;
+  table.rows = 5;
+  table.segments = &segment;
+  table.num_segments = 1;
+  table.num_ids = segment.NumNumbers();
+  SortedIds sorted;
+  CHECK(sorted.Build(table, /*drop_negative=*/false));
+  CHECK(sorted.size() == 4);  // no row of the gradient is without an id
+  const int64_t numbers[] = {4, 0, 2, 3};
+  for (int64_t i = 0; i < 4; ++i) CHECK(sorted.Id(i) == numbers[i]);
 }
 
 std::string RandomOperand(const Counts& counts, const std::vector<Level>& levels, bool of_rows) {
@@ -487,5 +522,6 @@ int main() {
   TestRandomPools<float>(60);
   TestRandomPools<double>(20);
   TestBadPools();
+  TestOrderOfPools();
   return Report();
 }

@@ -82,6 +82,9 @@ class SortedIds {
   static constexpr int64_t kFewKeys = 64;   // below this counters cost more than comparing
 
   bool Append(const Segment& segment, bool drop_negative) {
+    if (segment.fill >= 0 && segment.gradients[0].pool->order != nullptr) {
+      return AppendByRow(segment);
+    }
     switch (segment.id_kind) {
       case IdKind::kInt32:
         return AppendAs<IdKind::kInt32>(segment, drop_negative);
@@ -109,13 +112,25 @@ class SortedIds {
     return good;
   }
 
+  // Ids that do not come in the order of the rows that they were pooled to.
+  bool AppendByRow(const Segment& segment) {
+    for (int64_t j = 0; j < segment.num_ids; ++j) {
+      const int64_t row = IdOf(segment, j);
+      if (row < 0) continue;
+      if (row >= segment.table_rows) return false;
+      keys_[size_++] = static_cast<uint64_t>(row) << id_bits_ |
+                       static_cast<uint64_t>(segment.first_id + j);
+    }
+    return true;
+  }
+
   // An id for each row of the gradient that no id is left for.
   void AppendFills(const Segment& segment) {
     const Pool& pool = *segment.gradients[0].pool;
     std::vector<bool> has_id(segment.num_fills);
     for (int64_t j = 0; j < segment.num_ids; ++j) {
       const int64_t row = pool.RowOf(j);
-      const bool counts = IdAt(segment, j) >= 0 && row >= 0 && row < segment.num_fills;
+      const bool counts = IdOf(segment, j) >= 0 && row >= 0 && row < segment.num_fills;
       if (counts) has_id[row] = true;
     }
     for (int64_t row = 0; row < segment.num_fills; ++row) {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <vector>
 
 #include "picasso_tf/cc/kernels/packed_update.h"
 
@@ -19,17 +21,23 @@ enum class Combiner { kSum, kMean, kSqrtN };
 // A Pool that finds its scales itself.
 class ScaledPool : public Pool {
  public:
-  // False: an id is of a row that the gradient does not have. The scales are those of
+  // To be called before ids are sorted. False: an id is of a row that the gradient does
+  // not have. The scales are those of
   // TensorFlow's SparseSegmentMeanGrad and its kin: 1 / n or 1 / sqrt(n), in double.
   bool FindScales(Combiner combiner, const Segment& ids) {
     const bool needs_counts = combiner != Combiner::kSum;
     if (needs_counts) memory_.reset(new double[num_rows]());
+    bool in_order = true;
+    int64_t before = 0;
     for (int64_t i = 0; i < ids.num_ids; ++i) {
       if (IsLeftOut(ids, i)) continue;
       const int64_t row = RowOf(i);
       if (row < 0 || row >= num_rows) return false;
       if (needs_counts) ++memory_[row];
+      in_order &= before <= row;
+      before = row;
     }
+    if (!in_order && ids.fill >= 0) SortByRow(ids.num_ids);
     for (int64_t row = 0; row < num_rows && needs_counts; ++row) {
       const double count = std::max(memory_[row], 1.0);
       memory_[row] = 1.0 / (combiner == Combiner::kMean ? count : std::sqrt(count));
@@ -43,7 +51,17 @@ class ScaledPool : public Pool {
   }
 
  private:
+  // As SparseFillEmptyRows brings ids into the order of their rows.
+  void SortByRow(int64_t num_ids) {
+    order_.resize(num_ids);
+    std::iota(order_.begin(), order_.end(), 0);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [this](int64_t a, int64_t b) { return RowOf(a) < RowOf(b); });
+    order = order_.data();
+  }
+
   std::unique_ptr<double[]> memory_;
+  std::vector<int64_t> order_;
 };
 
 }  // namespace packed_update
