@@ -8,7 +8,7 @@ from typing import Any
 
 from graph_passes.ir import Graph, Mutation, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP
-from graph_passes.packing.lookup_plan import Join, Surroundings, View, find_join, join_candidates
+from graph_passes.packing.lookup_plan import Join, Piece, Surroundings, View, find_join, join_candidates
 from graph_passes.rewrite.packed_nodes import Numbers, packed_name, retire, substitute
 from graph_passes.rewrite.pooled import PooledLookup, only_leads_to
 
@@ -43,7 +43,7 @@ def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, arou
         if around.context(node.name) != around.context(first.name) or node.device != first.sum.device:
             continue
         join = find_join(graph, node, lookups, views, level, around)
-        if isinstance(join, Join):
+        if isinstance(join, Join) and all(_is_row(graph, lookups, piece) for piece in join.pieces):
             joins[node.name] = join
     dead: set[str] = set()
     separate = set()
@@ -87,6 +87,11 @@ def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
     for other in plan.dead:
         mutation.remove(other)
     return mutation.apply(), name
+
+
+def _is_row(graph: Graph, lookups: Sequence[PooledLookup], piece: Piece) -> bool:
+    """Whether a piece of a concatenation is dense, or one row of a table wide: along axis 0 it would be more."""
+    return piece.dense is not None or piece.width == lookups[piece.lookup].row_shape(graph).elements()
 
 
 def _shape(graph: Graph, lookup: PooledLookup) -> Shape:

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from graph_passes.analysis.control_flow import Context, contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
-from graph_passes.analysis.reachability import levels
 from graph_passes.ir import DType, Graph, TensorRef
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP, has_kernel
 from graph_passes.packing.lookup_plan import Surroundings
 from graph_passes.packing.pooling_emit import emit_pooling, plan_pooling
+from graph_passes.packing.pooling_levels import chain_levels
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
 from graph_passes.rewrite.pooled import SHAPE_READERS, PooledLookup, only_leads_to, pooled_lookups
@@ -80,10 +80,12 @@ class PoolingPacking(Pass):
                 report.declined.append(declined)
         if not lookups:
             return PassResult(graph, report)
-        around = Surroundings(levels(graph, {lookup.name for lookup in lookups}), contexts(graph))
+        level, cyclic, node_levels = chain_levels(graph, lookups)
+        report.declined += [Declined("would_form_cycle", lookup.name) for lookup in cyclic]
+        around = Surroundings(node_levels, contexts(graph))
         groups = form_groups(
-            lookups,
-            level_of=lambda lookup: around.levels[lookup.name],
+            [lookup for lookup in lookups if lookup.name in level],
+            level_of=lambda lookup: level[lookup.name],
             key_of=lambda lookup: PoolingKey(lookup.sum.device, lookup.sum.attr("T"), around.context(lookup.name)),
             max_size=self.max_group_size,
         )

@@ -1,6 +1,7 @@
 """Pooled lookups: the chain of ops that `embedding_lookup_sparse` and its safe variant make of one multi-hot feature.
 
     Unique -> ResourceGather -> SparseSegmentMean                                       embedding_lookup_sparse
+    ReadVariableOp -> SparseSegmentMean                                                 the same, in nested functions
     Where(ids >= 0) -> GatherV2 -> SparseFillEmptyRows -> the above -> Select(empty)    safe_embedding_lookup_sparse
 
 A SparseTensor comes as three tensors: indices [ids, 2], values [ids], dense_shape [2]. The chain is followed from its
@@ -32,7 +33,7 @@ class PooledLookup(NamedTuple):
     Attributes:
         results: the nodes that hold its result, [rows, width]: one, and reshapes of it that change nothing.
         sum: the SparseSegment op.
-        gather: the ResourceGather of the distinct ids' rows.
+        gather: the ResourceGather of the distinct ids' rows, or the ReadVariableOp of the whole table.
         handle: the table's resource handle.
         table: the variable.
         ids: row numbers, [ids].
@@ -97,22 +98,29 @@ def only_leads_to(graph: Graph, name: str, targets: Collection[str]) -> set[str]
 
 
 def _pooled(graph: Graph, node: Node) -> PooledLookup | None:
-    gather, unique = graph.producer(node.inputs[0]), graph.producer(node.inputs[1])
-    if gather.op != "ResourceGather" or gather.attr("batch_dims", 0) or unique.op not in ("Unique", "UniqueV2"):
-        return None
-    if gather.inputs[1] != TensorRef(unique.name) or node.inputs[1] != TensorRef(unique.name, 1):
-        return None
-    if any(part.name in graph.fed for part in (node, gather, unique)) or graph.shape(unique.inputs[0]).rank != 1:
+    gather = graph.producer(node.inputs[0])
+    ids = _ids(graph, gather, node)
+    if ids is None or graph.shape(ids).rank != 1 or {node.name, gather.name} & graph.fed:
         return None
     handle = gather.inputs[0]
     combiner = COMBINERS[node.op.removesuffix("WithNumSegments")]
     rows = node.inputs[3] if node.op.endswith("WithNumSegments") else None
     segments = sparse_rows(graph, node.inputs[2])
-    lookup = PooledLookup(
-        (node,), node, gather, handle, table_of(graph, handle), unique.inputs[0], segments, rows, combiner
-    )
+    lookup = PooledLookup((node,), node, gather, handle, table_of(graph, handle), ids, segments, rows, combiner)
     lookup = lookup if rows is not None else _with_filled_rows(graph, lookup)
     return lookup._replace(results=_with_reshapes(graph, lookup))
+
+
+def _ids(graph: Graph, gather: Node, node: Node) -> TensorRef | None:
+    """The ids of a sum of rows that come from `gather`: of the distinct ids' rows, or of the whole table."""
+    if gather.op == "ReadVariableOp":
+        return node.inputs[1]
+    unique = graph.producer(node.inputs[1])
+    if gather.op != "ResourceGather" or gather.attr("batch_dims", 0) or unique.op not in ("Unique", "UniqueV2"):
+        return None
+    if gather.inputs[1] != TensorRef(unique.name) or node.inputs[1] != TensorRef(unique.name, 1):
+        return None
+    return None if unique.name in graph.fed else unique.inputs[0]
 
 
 def _with_reshapes(graph: Graph, lookup: PooledLookup) -> tuple[Node, ...]:
@@ -181,10 +189,16 @@ def _select_of_empty_rows(graph: Graph, pooled: Node, fill: Node) -> Node | None
 def takes_zeros_for_empty_rows(graph: Graph, select: Node, fill: Node) -> bool:
     """Whether a Select takes zeros for rows that SparseFillEmptyRows says had no id."""
     condition, zeros = graph.producer(select.inputs[0]), graph.producer(select.inputs[1])
-    if zeros.op != "ZerosLike" or condition.op != "Tile":
+    if zeros.op != "ZerosLike" or condition.op != "Tile" or {condition.name, zeros.name} & graph.fed:
         return False
     column = graph.producer(condition.inputs[0])
-    return column.op in ("Reshape", "ExpandDims") and column.inputs[0] == TensorRef(fill.name, 2)
+    if column.op not in ("Reshape", "ExpandDims") or column.inputs[0] != TensorRef(fill.name, 2):
+        return False
+    shapes = [graph.shape(ref).dims for ref in (*select.inputs, condition.inputs[0])]
+    if any(dims is None or len(dims) != 2 for dims in shapes):
+        return False
+    *widths, one = [dims[1] for dims in shapes if dims is not None]
+    return one == 1 and widths[0] is not None and len(set(widths)) == 1
 
 
 def before_dropping(graph: Graph, indices: TensorRef, ids: TensorRef) -> tuple[TensorRef, TensorRef, bool]:

@@ -155,3 +155,15 @@ def test_random_bags_give_the_bits_of_stock(counts, width, dtype, combiner, defa
     wanted = tf.nn.safe_embedding_lookup_sparse(table, bags, None, combiner=combiner, default_id=default_id)
     spec = one(combiner=combiner, rows=0, drop=True, fill=-1 if default_id is None else default_id, sort=True)
     assert_same_bits(run(spec, [table], [ids], [indices], [sizes])[0], wanted)
+
+
+def test_what_is_dropped_may_belong_to_no_row():
+    """As in stock, which leaves such ids out before it looks at their rows."""
+    table = make_table(20, 8)
+    indices = np.array([[0, 0], [7, 0], [2, 0]], np.int64)
+    ids, shape = np.array([1, -2, 3]), np.array([4, 64])
+    bags = tf.SparseTensor(indices, ids, shape)
+    wanted = tf.nn.safe_embedding_lookup_sparse(table, bags, None, combiner="sum")
+    assert_same_bits(run(one(rows=0, drop=True, sort=True), [table], [ids], [indices], [shape])[0], wanted)
+    nothing = run(one(rows=0, drop=True, sort=True), [table], [ids[1:2]], [indices[1:2]], [np.array([0, 64])])[0]
+    assert nothing.shape == (0, 8)

@@ -134,6 +134,85 @@ def test_order_against_writes_is_kept() -> None:
     assert others["after"].controls == (node.name,)
 
 
+WHOLE = "\n".join(
+    [
+        "a/rows = StridedSlice(i0, at, until, steps) {Index = int32, T = int64, begin_mask = 1, ellipsis_mask = 0, "
+        "end_mask = 1, new_axis_mask = 0, shrink_axis_mask = 2} -> <?>",
+        "a/read = ReadVariableOp(t) {dtype = float32} -> <10,4>",
+        "a = SparseSegmentMean(a/read, v0, a/rows) {T = float32, Tidx = int64, Tsegmentids = int64, "
+        "sparse_gradient = false} -> <?,4>",
+    ]
+)
+
+
+def test_a_sum_of_rows_of_the_whole_table_reads_the_table_itself() -> None:
+    x = "x = _Arg() {T = float32, index = 9} -> <10,4>"
+    (node,), others, _ = packed(x, WHOLE, assign("after", "t, x, ^a/read"), fetches=["a"])
+    assert [str(ref) for ref in node.inputs] == ["t", "v0", "i0"]
+    assert "a/read" not in others
+    assert others["after"].controls == (node.name,)
+
+
+def test_a_snapshot_of_the_table_from_before_a_write_that_the_ids_wait_for_stays() -> None:
+    x = "x = _Arg() {T = float32, index = 9} -> <10,4>"
+    ids = "late = Identity(v0, ^write) {T = int64} -> <?>"
+    lines = [x, WHOLE.replace("a/read, v0", "a/read, late"), assign("write", "t, x, ^a/read"), ids]
+    check_rewrite(PoolingPacking(), graph(BASE, *lines, fetches=["a"]), None, declined={"a": "would_form_cycle"})
+
+
+def test_a_read_of_the_whole_table_with_other_readers_stays() -> None:
+    text = graph(BASE, WHOLE, "other = Neg(a/read) {T = float32} -> <10,4>", fetches=["a", "other"])
+    check_rewrite(PoolingPacking(), text, None, declined={"a": "gradient_needed"})
+
+
+def test_what_waits_for_a_gather_comes_before_a_later_lookup() -> None:
+    """Not for the sum: the two lookups are in packs of their own, though neither sum leads to the other."""
+    x = "x = _Arg() {T = float32, index = 9} -> <10,4>"
+    later = pooled("b", "t", "v1", "i1").replace(
+        "b/gather = ResourceGather(t, b/unique)", "b/gather = ResourceGather(t, b/unique, ^w)"
+    )
+    nodes, others, _ = packed(x, PLAIN, assign("w", "t, x, ^a/gather"), later, fetches=["a", "b"])
+    first, second = nodes
+    assert others["w"].controls == (first.name,)
+    assert second.controls == ("w",)
+
+
+def test_rows_of_several_tables_one_below_the_other_stay_a_concatenation() -> None:
+    counted = "SparseSegmentSumWithNumSegments"
+    four = "four = Const() {dtype = int32, value = int32[](4)} -> <>"
+    lines = [
+        pooled(name, "t", ids, "i0", counted)
+        .replace(f"{name}/rows) ", f"{name}/rows, four) ")
+        .replace("Tsegmentids = int64, sparse", "Tnumsegments = int32, Tsegmentids = int64, sparse")
+        .replace(f"{name} = {counted}", f"{name} = {counted}")
+        for name, ids in (("a", "v0"), ("b", "v1"))
+    ]
+    lines = [line.rpartition("-> <?,4>")[0] + "-> <4,4>" for line in lines]
+    joined = "c = ConcatV2(a, b, zero) {N = 2, T = float32, Tidx = int32} -> <8,4>"
+    (node,), others, _ = packed(four, *lines, joined, fetches=["c"])
+    assert node.attr("num_outputs") == 2
+    assert others["c"].op == "ConcatV2"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "Reshape(a/safe/fill:2, column) {T = bool, Tshape = int32} -> <?,1>",
+            "ExpandDims(a/safe/fill:2, zero) {T = bool, Tdim = int32} -> <1,?>",
+        ),
+        ("{T = float32} -> <?,4>\na = Select", "{T = float32} -> <1,?,4>\na = Select"),
+    ],
+)
+def test_a_mask_that_is_laid_out_in_another_way_stays(old: str, new: str) -> None:
+    masked = zeroed("a", "a/sum", "a/safe/fill")
+    assert old in masked
+    lines = [filled("a/safe", 0), pooled("a/sum", "t", "a/safe/fill:1", "a/safe/fill"), masked.replace(old, new)]
+    others = packed(*lines, fetches=["a"])[1]
+    assert others["a"].op == "Select"
+    assert "a/safe/fill" in others
+
+
 def test_gathered_rows_that_something_else_reads_stay() -> None:
     text = graph(BASE, PLAIN, "other = Neg(a/gather) {T = float32} -> <?,4>", fetches=["a", "other"])
     check_rewrite(PoolingPacking(), text, None, declined={"a": "gradient_needed"})

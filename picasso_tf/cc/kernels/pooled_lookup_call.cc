@@ -78,8 +78,8 @@ absl::Status Call::BindLookup(const LookupSpec& spec) {
   TF_RETURN_IF_ERROR(BindRows(spec, &piece));
   lookups_.push_back(piece);
   // There is no block that would find these ids.
-  if (spec.read && piece.rows == 0 && piece.num_ids > 0) return SegmentError(spec, piece, 0);
-  return absl::OkStatus();
+  const int64_t at = spec.read && piece.rows == 0 ? FirstBadSegment(piece, spec.sort) : -1;
+  return at < 0 ? absl::OkStatus() : SegmentError(spec, piece, at);
 }
 
 absl::Status Call::BindSegments(const LookupSpec& spec, Lookup* lookup) const {

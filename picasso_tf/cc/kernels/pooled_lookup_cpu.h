@@ -231,8 +231,8 @@ inline int64_t BlockRows(const Matrix& matrix) {
 // ---- What is wrong, for the error ------------------------------------------------
 
 // The first id, or the first row split, whose segment is out of range or less than the
-// one before it, unless ids may come `in_any_order`; -1 if there is none. A lookup
-// without rows may have no ids.
+// one before it; -1 if there is none. A lookup without rows may have no ids. Where ids
+// may come `in_any_order`, those that are dropped have no say.
 inline int64_t FirstBadSegment(const Lookup& lookup, bool in_any_order = false) {
   const bool splits = lookup.segments.are_splits;
   const int64_t count = splits ? lookup.rows + 1 : lookup.num_ids;
@@ -240,6 +240,7 @@ inline int64_t FirstBadSegment(const Lookup& lookup, bool in_any_order = false) 
   int64_t lowest = 0;
   for (int64_t j = 0; j < count; ++j) {
     const int64_t segment = SegmentAt(lookup.segments, j);
+    if (!splits && in_any_order && lookup.drop_negative && IdAt(lookup, j) < 0) continue;
     if (segment < lowest || segment > highest) return j;
     if (splits && j == 0 && segment != 0) return j;
     if (splits && j == lookup.rows && segment != lookup.num_ids) return j;

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <deque>
 #include <numeric>
+#include <iterator>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/kernel_test.h"
@@ -438,11 +439,12 @@ void TestSortByRow() {
       bag.drop_negative = true;
       for (int64_t row = 20; row < 30; ++row) bag.ids[row][row / 2] = -row;
       std::reverse(bag.ids.begin(), bag.ids.end());
-      Output<float> output(40);
+      Output<float> output(40), ordered(40);
       output.Add(bag);
-      SortedInput memory;
-      CHECK(!SortByRow(&output.piece(0), &memory));  // in order, so left alone
-      CHECK(memory.ids.empty());
+      ordered.Add(bag);
+      SortedInput memory, kept;
+      CHECK(SortByRow(&ordered.piece(0), &kept));  // in order, but some are dropped
+      CheckFilled(ordered);
       output.Disorder(0);
       CHECK(Refused(output));
       CHECK(FirstBadSegment(output.piece(0)) >= 0);
@@ -452,8 +454,11 @@ void TestSortByRow() {
       CHECK(output.piece(0).ids == memory.ids.data());
       CHECK(FirstBadSegment(output.piece(0)) == -1);
       std::vector<int64_t> wanted;
-      for (const auto& ids : bag.ids) wanted.insert(wanted.end(), ids.begin(), ids.end());
-      CHECK(memory.ids == wanted);
+      for (const auto& ids : bag.ids) {
+        std::copy_if(ids.begin(), ids.end(), std::back_inserter(wanted),
+                     [](int64_t id) { return id >= 0; });
+      }
+      CHECK(memory.ids == wanted && kept.ids == wanted);
       CheckFilled(output);
       SortedInput unused;
       CHECK(!SortByRow(&output.piece(0), &unused));

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/pooled_lookup.h"
@@ -20,19 +19,25 @@ struct SortedInput {
 };
 
 // Lets the lookup read its ids row by row, those of one row in the order in which they
-// came, from copies in `memory`. False: they come so already, or row splits order them.
+// came and without those that are dropped, from copies in `memory`. False: they come so
+// already, or row splits order them.
 inline bool SortByRow(Lookup* lookup, SortedInput* memory) {
   if (lookup->segments.are_splits) return false;
-  std::vector<int64_t> segments(lookup->num_ids), order(lookup->num_ids);
-  for (size_t j = 0; j < segments.size(); ++j) segments[j] = SegmentAt(lookup->segments, j);
-  if (std::is_sorted(segments.begin(), segments.end())) return false;
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return segments[a] < segments[b]; });
+  std::vector<int64_t> order;
+  for (int64_t j = 0; j < lookup->num_ids; ++j) {
+    if (!lookup->drop_negative || IdAt(*lookup, j) >= 0) order.push_back(j);
+  }
+  const auto before = [lookup](int64_t a, int64_t b) {
+    return SegmentAt(lookup->segments, a) < SegmentAt(lookup->segments, b);
+  };
+  const bool all = static_cast<int64_t>(order.size()) == lookup->num_ids;
+  if (all && std::is_sorted(order.begin(), order.end(), before)) return false;
+  std::stable_sort(order.begin(), order.end(), before);
   for (int64_t j : order) {
     memory->ids.push_back(IdAt(*lookup, j));
-    memory->segments.push_back(segments[j]);
+    memory->segments.push_back(SegmentAt(lookup->segments, j));
   }
+  lookup->num_ids = order.size();
   lookup->ids = memory->ids.data();
   lookup->id_kind = IdKind::kInt64;
   lookup->ids_columns = lookup->ids_pitch = 1;
