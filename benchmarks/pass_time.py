@@ -83,8 +83,8 @@ def measure(graph: Graph, repeats: int) -> Phases:
         run = Rewriter(Config()).run(parsed)
         if run.failure is not None or not run.changed:
             raise BenchmarkError(f"The graph of {len(graph)} nodes was not rewritten: {run.failure or 'no change'}.")
-        for report in run.reports:
-            phases.keep(report.name, report.seconds)
+        for step, report in enumerate(run.reports, 1):
+            phases.keep(f"{step} {report.name}", report.seconds)  # a pass may run twice
         phases.timed("serialise", partial(_serialise, run.after))
         phases.nodes_after = len(run.after)
     return phases
