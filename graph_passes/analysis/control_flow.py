@@ -14,13 +14,18 @@ _TOP: Context = frozenset()
 _OPS = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "_SwitchN")
 
 
+def has_branches_or_loops(graph: Graph) -> bool:
+    """Whether a node may be dead or run more than once."""
+    return any(op in graph.by_op for op in _OPS)
+
+
 def contexts(graph: Graph) -> dict[str, Context]:
     """The branches and frames around each node; nodes at the top level are absent.
 
     Merge ends what its inputs do not share; Exit ends its frame and the branches inside it.
     """
     found: dict[str, Context] = {}
-    if not any(op in graph.by_op for op in _OPS):
+    if not has_branches_or_loops(graph):
         return found
     port_contexts: dict[TensorRef, Context] = {}
     around_frame: dict[object, Context] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from graph_passes.analysis.control_flow import has_branches_or_loops
 from graph_passes.analysis.reachability import waits_for
 from graph_passes.ir import CONTROL, Graph, Mutation, Node
 from graph_passes.ir.op_defs import READ_ONLY, can_drop
@@ -19,8 +20,9 @@ class DeadNodes(Pass):
     """Removes what has no effect and no reader, upwards from the last consumer.
 
     Kept are fed, fetched and preserved nodes, function arguments and results, and every op with an effect. Reads of a
-    variable (ReadVariableOp, ResourceGather) go when nothing uses what they read: what only waited for one waits for
-    what it waited for, and a read that must live on under its name, as something to wait for, becomes a NoOp.
+    variable (ReadVariableOp, ResourceGather) go when nothing uses what they read; one that must live on under its name,
+    as something to wait for, becomes a NoOp. What only waited for a node that goes waits for what that node needed; in
+    graphs with branches or loops, such nodes stay.
 
     Before:
         graph {feeds = [], fetches = [out], preserve = []}
@@ -83,7 +85,14 @@ def _can_go(graph: Graph, node: Node, waited_for: int) -> bool:
     """Whether a node that nobody reads can be taken away, given how many nodes still wait for it."""
     if node.op in _ROOTS or node.name in graph.kept_for_data or not can_drop(node):
         return False
-    return (not waited_for and node.name not in graph.kept) or node.op in READ_ONLY
+    if not waited_for and node.name not in graph.kept:
+        return True
+    if has_branches_or_loops(graph):
+        # What waits for a node in a branch is off with it, which is not so of what waits for the branch's Switch.
+        return node.op in READ_ONLY and all(
+            ref.node in graph.fed or not graph.producer(ref).inputs for ref in node.inputs[1:]
+        )
+    return node.name not in graph.kept or node.op in READ_ONLY
 
 
 def _waited_for(graph: Graph, node: Node, removed: set[str]) -> list[str]:
@@ -91,5 +100,7 @@ def _waited_for(graph: Graph, node: Node, removed: set[str]) -> list[str]:
 
     What is there from the start need not be waited for.
     """
+    if has_branches_or_loops(graph):
+        return waits_for(graph, node.controls, removed)
     found = waits_for(graph, node.predecessors(), removed, through_data=True)
     return [name for name in found if name not in removed and (name in graph.fed or graph.nodes[name].predecessors())]

@@ -37,8 +37,26 @@ def test_fed_fetched_and_preserved_nodes_stay() -> None:
     check(lines, None, feeds=["fed"], fetches=["fetched:0"], preserve=["preserved"])
 
 
-def test_a_node_that_something_waits_for_stays() -> None:
-    check(["a = Neg(x) {T = float32}", "n = NoOp(^a)"], None, fetches=["n"])
+def test_what_waits_for_a_node_that_goes_waits_for_what_it_needed() -> None:
+    random = "r = RandomUniform(shape) {T = int32, dtype = float32, seed = 0, seed2 = 0} -> <2>"
+    shape = "shape = Const(^x) {dtype = int32, value = int32[1](2)} -> <1>"
+    lines = [shape, random, "a = Neg(r) {T = float32} -> <2>", "b = Square(a) {T = float32} -> <2>", "n = NoOp(^b)"]
+    check(lines, [shape, random, "n = NoOp(^r)"], fetches=["n"])
+    check(["a = Neg(x) {T = float32}", "n = NoOp(^a)"], ["n = NoOp()"], fetches=["n"])
+
+
+def test_beside_branches_what_something_waits_for_stays() -> None:
+    """What waits for a node in a branch is off with it."""
+    lines = [
+        "p = _Arg() {T = bool, index = 4} -> <>",
+        "s = Switch(x, p) {T = float32} -> <10,4>, <10,4>",
+        "pivot = Identity(s:1) {T = float32} -> <10,4>",
+        "n = NoOp(^pivot)",
+        "c = Cast(pivot) {DstT = int32, SrcT = float32, Truncate = false} -> <10,4>",
+        lookup("u", "t, c"),
+        "m = NoOp(^u)",
+    ]
+    check(lines, None, fetches=["n", "m"])
 
 
 def test_one_unused_output_of_a_used_node_is_no_reason_to_go() -> None:
