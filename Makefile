@@ -52,7 +52,7 @@ lint: $(VENV)/ready  ## formatting, lint rules and types
 	$(BIN)/mypy graph_passes picasso_tf
 
 bench: $(LIBRARY)  ## benchmarks but the long ones, FBGEMM where its environment exists; ARGS="--quick" for a short run
-	for name in forward embedding_step one_table criteo_step first_step pass_time; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
+	for name in forward embedding_step one_table criteo_step multi_hot first_step pass_time; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
 
 .venv-peers/ready: benchmarks/requirements-peers.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
