@@ -7,7 +7,7 @@ ever started per pair of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from graph_passes.ir import Graph
 
@@ -40,9 +40,12 @@ class Reachability:
             found |= self._bit[source]
         return found
 
-    def reaching(self, node: str) -> int:
-        """The set of the sources that reach a node."""
-        return self._mask.get(node, 0)
+    def reaching(self, *nodes: str) -> int:
+        """The set of the sources that reach one of some nodes."""
+        found = 0
+        for node in nodes:
+            found |= self._mask.get(node, 0)
+        return found
 
     def reaches(self, source: str, node: str) -> bool:
         """Whether a path leads from `source` to `node`; a node reaches itself."""
@@ -89,6 +92,32 @@ def levels(graph: Graph, candidates: Collection[str]) -> dict[str, int]:
         for name in node.controls:
             deepest = max(deepest, level.get(name, 0))
         level[node.name] = deepest + (node.name in candidates)
+    return level
+
+
+def group_levels(own: Mapping[str, int], waits: Mapping[str, int]) -> dict[str, int]:
+    """How many groups of nodes lie on the longest path to each group, itself included.
+
+    Merging each group, and all groups of one level, forms no cycle: see `levels`.
+
+    Args:
+        own: by name of the group, the set of its nodes, as `Reachability.bits` gives it.
+        waits: likewise, the set of those nodes that the group waits for.
+
+    Returns:
+        The level by name; groups that wait for themselves or for each other, and what waits for those, are absent.
+    """
+    level: dict[str, int] = {}
+    left = list(own)
+    while left:
+        open_bits = 0
+        for name in left:
+            open_bits |= own[name]
+        ready = [name for name in left if not waits[name] & open_bits]
+        if not ready:
+            break
+        level |= dict.fromkeys(ready, 1 + max(level.values(), default=0))
+        left = [name for name in left if name not in level]
     return level
 
 

@@ -103,4 +103,4 @@ def _waited_for(graph: Graph, node: Node, removed: set[str]) -> list[str]:
     if has_branches_or_loops(graph):
         return waits_for(graph, node.controls, removed)
     found = waits_for(graph, node.predecessors(), removed, through_data=True)
-    return [name for name in found if name not in removed and (name in graph.fed or graph.nodes[name].predecessors())]
+    return [name for name in found if name in graph.fed or graph.nodes[name].predecessors()]

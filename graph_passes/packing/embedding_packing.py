@@ -7,29 +7,20 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from graph_passes.analysis.control_flow import Context, contexts
+from graph_passes.analysis.control_flow import contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
 from graph_passes.analysis.reachability import hidden_successors, levels
 from graph_passes.analysis.tables import Lookup, refreshed, resource_lookups
 from graph_passes.errors import ConfigError
-from graph_passes.ir import DType, Graph
+from graph_passes.ir import Graph
 from graph_passes.ir.op_defs import PACKED_LOOKUP, has_kernel
 from graph_passes.packing.lookup_emit import emit
-from graph_passes.packing.lookup_plan import Surroundings, plan_group
+from graph_passes.packing.lookup_plan import LookupKey, Surroundings, plan_group
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
+from graph_passes.rewrite.packed_nodes import DTYPES
 
 _CACHE_BYTES = 1 << 20  # level 2 of a core of today's servers, which is 1 to 2 MiB
-_DTYPES = ("float16", "bfloat16", "float32", "float64")
-
-
-@dataclass(frozen=True)
-class LookupKey:
-    """What lookups of one pack share: device, dtype of the rows, branch or loop."""
-
-    device: str
-    dtype: DType
-    context: Context
 
 
 @dataclass(frozen=True)
@@ -126,7 +117,7 @@ def _why_not(graph: Graph, lookup: Lookup, home: str) -> Declined | None:
     """The reason why a lookup can be in no pack at all, or None. `home` is the task that starts the graph."""
     node = lookup.node
     kind = device_type(node.device) or "CPU"
-    if lookup.dtype not in _DTYPES:
+    if lookup.dtype not in DTYPES:
         return Declined("dtype_not_supported", node.name, f"Its rows are {lookup.dtype}.")
     if node.attr("batch_dims", 0):
         return Declined("batch_dims", node.name)

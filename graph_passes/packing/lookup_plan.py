@@ -9,8 +9,17 @@ from typing import NamedTuple, Protocol
 from graph_passes.analysis.constants import scalar
 from graph_passes.analysis.control_flow import Context
 from graph_passes.analysis.tables import Lookup
-from graph_passes.ir import CONTROL, Graph, Node, Shape, TensorRef, Use, product
+from graph_passes.ir import CONTROL, DType, Graph, Node, Shape, TensorRef, Use, product
 from graph_passes.rewrite.ids import RESHAPES, IdsSource, trace_ids
+
+
+@dataclass(frozen=True)
+class LookupKey:
+    """What lookups of one pack share: device, dtype of the rows, branch or loop."""
+
+    device: str
+    dtype: DType
+    context: Context
 
 
 @dataclass

@@ -5,27 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from graph_passes.analysis.control_flow import Context, contexts
+from graph_passes.analysis.control_flow import contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
-from graph_passes.ir import DType, Graph, TensorRef
+from graph_passes.ir import Graph, TensorRef
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP, has_kernel
-from graph_passes.packing.lookup_plan import Surroundings
+from graph_passes.packing.lookup_plan import LookupKey, Surroundings
 from graph_passes.packing.pooling_emit import emit_pooling, plan_pooling
 from graph_passes.packing.pooling_levels import chain_levels
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
+from graph_passes.rewrite.packed_nodes import DTYPES
 from graph_passes.rewrite.pooled import SHAPE_READERS, PooledLookup, only_leads_to, pooled_lookups
-
-_DTYPES = ("float16", "bfloat16", "float32", "float64")
-
-
-@dataclass(frozen=True)
-class PoolingKey:
-    """What pooled lookups of one pack share: device, dtype of the rows, branch or loop."""
-
-    device: str
-    dtype: DType
-    context: Context
 
 
 @dataclass(frozen=True)
@@ -33,8 +23,8 @@ class PoolingPacking(Pass):
     """Packs the chains of `embedding_lookup_sparse` and `safe_embedding_lookup_sparse` into `Picasso>PackedPooledLookup`.
 
     The packed op reads ids and indices of the SparseTensors where they are; what was between them and the sums (which
-    ids are valid, which rows are empty, which ids are distinct) is left without readers. A chain that a gradient is
-    taken through stays as it is.
+    ids are valid, which rows are empty, which ids are distinct) is left without readers. A chain stays
+    as it is where something else reads what is summed, such as a gradient that is not packed.
 
     Args:
         max_group_size: the most lookups in one pack; None: no limit.
@@ -86,7 +76,7 @@ class PoolingPacking(Pass):
         groups = form_groups(
             [lookup for lookup in lookups if lookup.name in level],
             level_of=lambda lookup: level[lookup.name],
-            key_of=lambda lookup: PoolingKey(lookup.sum.device, lookup.sum.attr("T"), around.context(lookup.name)),
+            key_of=lambda lookup: LookupKey(lookup.sum.device, lookup.sum.attr("T"), around.context(lookup.name)),
             max_size=self.max_group_size,
         )
         for group in groups:
@@ -109,9 +99,8 @@ def _why_not(graph: Graph, lookup: PooledLookup, home: str) -> Declined | None:
     kind = device_type(node.device) or "CPU"
     reader = _other_reader(graph, lookup)
     if reader is not None:
-        detail = "" if "Grad" in reader else f"What it sums is also read by {reader}."
-        return Declined("gradient_needed", name, detail)
-    if node.attr("T") not in _DTYPES:
+        return Declined("gradient_needed", name, f"What it sums is also read by {reader}.")
+    if node.attr("T") not in DTYPES:
         return Declined("dtype_not_supported", name, f"Its rows are {node.attr('T')}.")
     if not has_kernel(PACKED_POOLED_LOOKUP, kind):
         return Declined("no_kernel", name, f"This build has no packed pooled lookup for {kind}.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from graph_passes.analysis.control_flow import Context
-from graph_passes.analysis.reachability import Reachability
+from graph_passes.analysis.reachability import Reachability, group_levels
 from graph_passes.analysis.tables import accesses
 from graph_passes.analysis.update_expressions import (
     GRADIENT,
@@ -154,29 +154,12 @@ class Clusters:
     def levels(self, clusters: Sequence[Cluster]) -> tuple[dict[str, int], list[Cluster]]:
         """How many clusters lie on the longest path to each one, and clusters that would wait for each other.
 
-        Merging all clusters of one level, for all levels at once, forms no cycle: see `reachability.levels`.
+        Merging all clusters of one level, for all levels at once, forms no cycle: see `reachability.group_levels`.
         """
-        bits = {c.name: self.reach.bits(s.node.name for s in c.statements) for c in clusters}
-        waits: dict[str, int] = {}
-        for cluster in clusters:
-            mask = 0
-            for name in cluster.inputs:
-                mask |= self.reach.reaching(name)
-            waits[cluster.name] = mask
-        level: dict[str, int] = {}
-        left = list(clusters)
-        while left:
-            open_bits = 0
-            for cluster in left:
-                open_bits |= bits[cluster.name]
-            ready = [cluster for cluster in left if not waits[cluster.name] & open_bits]
-            if not ready:
-                return level, left
-            depth = 1 + max(level.values(), default=0)
-            for cluster in ready:
-                level[cluster.name] = depth
-            left = [cluster for cluster in left if cluster not in ready]
-        return level, []
+        own = {c.name: self.reach.bits(s.node.name for s in c.statements) for c in clusters}
+        waits = {cluster.name: self.reach.reaching(*cluster.inputs) for cluster in clusters}
+        level = group_levels(own, waits)
+        return level, [cluster for cluster in clusters if cluster.name not in level]
 
 
 def _values(statements: Iterable[Statement]) -> list[int]:

@@ -23,7 +23,7 @@ REASONS: dict[str, str] = {
     "remote_device": "The table lives in another process, where picasso-tf may not be loaded.",
     "single_lookup": "It has no fellow, feeds no concatenation, and its table fits the cache: nothing to gain.",
     # pooling_packing
-    "gradient_needed": "A gradient needs what lies between the ids and the sum; so far only inference is packed.",
+    "gradient_needed": "Something else, such as a gradient that is not packed, reads what is summed.",
     "row_shape": "The rows of the table are no vectors of a known width.",
     # update_packing
     "duplicates_apply_in_turn": "It applies each duplicate id in turn, which packed updates do not.",

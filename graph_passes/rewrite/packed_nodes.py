@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
 
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+"""Dtypes of rows that the packed ops have kernels for."""
+
 T = TypeVar("T", bound=Hashable)
 
 

@@ -153,12 +153,10 @@ def sparse_rows(graph: Graph, ref: TensorRef) -> TensorRef:
 
 def _with_filled_rows(graph: Graph, lookup: PooledLookup) -> PooledLookup:
     """The lookup together with the SparseFillEmptyRows before it and the Select after it, if there are such."""
-    fill = graph.producer(lookup.segments)
-    if fill.op != "SparseFillEmptyRows" or fill.name in graph.fed or lookup.segments.port or fill.controls:
+    found = filling(graph, lookup.segments, lookup.ids)
+    if found is None:
         return lookup
-    default = scalar(graph, fill.inputs[3])
-    if lookup.ids != TensorRef(fill.name, 1) or default is None or default < 0:
-        return lookup
+    fill, default = found
     select = _select_of_empty_rows(graph, lookup.sum, fill)
     if select is None and any(use.node.op in ("Select", "SelectV2") for use in graph.uses(lookup.sum.name)):
         return lookup
@@ -170,9 +168,20 @@ def _with_filled_rows(graph: Graph, lookup: PooledLookup) -> PooledLookup:
         segments=indices,
         rows=shape,
         drop=drop,
-        fill=int(default) if select is None else ZEROS,
+        fill=default if select is None else ZEROS,
         sort=True,
     )
+
+
+def filling(graph: Graph, segments: TensorRef, ids: TensorRef) -> tuple[Node, int] | None:
+    """The SparseFillEmptyRows that indices and values of a SparseTensor come from, and the row that it fills in."""
+    fill = graph.producer(segments)
+    if fill.op != "SparseFillEmptyRows" or fill.name in graph.fed or segments.port or fill.controls:
+        return None
+    default = scalar(graph, fill.inputs[3])
+    if ids != TensorRef(fill.name, 1) or default is None or default < 0:
+        return None
+    return fill, int(default)
 
 
 def _select_of_empty_rows(graph: Graph, pooled: Node, fill: Node) -> Node | None:

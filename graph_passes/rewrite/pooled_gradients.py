@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from graph_passes.analysis.constants import scalar
 from graph_passes.ir import Graph, Node, TensorRef
 from graph_passes.rewrite.gradients import GradientSource, trace_gradient
 from graph_passes.rewrite.ids import trace_ids
@@ -12,6 +11,7 @@ from graph_passes.rewrite.pooled import (
     COMBINERS,
     before_dropping,
     before_flattening,
+    filling,
     sparse_rows,
     takes_zeros_for_empty_rows,
 )
@@ -73,21 +73,14 @@ def _before_filling(graph: Graph, gradient: TensorRef, segments: TensorRef, ids:
         segments: indices of the SparseTensor that was summed.
         ids: its values.
     """
-    select, fill = graph.producer(gradient), graph.producer(segments)
-    if select.op not in ("Select", "SelectV2") or fill.op != "SparseFillEmptyRows":
+    select, found = graph.producer(gradient), filling(graph, segments, ids)
+    if found is None or select.op not in ("Select", "SelectV2") or select.name in graph.fed or select.controls:
         return None
-    if {select.name, fill.name} & graph.fed or select.controls or fill.controls or segments.port:
-        return None
-    default = scalar(graph, fill.inputs[3])
-    if (
-        ids != TensorRef(fill.name, 1)
-        or default is None
-        or default < 0
-        or not takes_zeros_for_empty_rows(graph, select, fill)
-    ):
+    fill, default = found
+    if not takes_zeros_for_empty_rows(graph, select, fill):
         return None
     indices, kept, drop = before_dropping(graph, fill.inputs[0], fill.inputs[1])
     if not drop:
         return None
     indices, _ = before_flattening(graph, indices, fill.inputs[2])
-    return _BeforeFilling(select.inputs[2], indices, kept, int(default))
+    return _BeforeFilling(select.inputs[2], indices, kept, default)

@@ -14,6 +14,7 @@ from graph_passes.analysis.update_expressions import GRADIENT, REDUCTIONS, STATE
 from graph_passes.analysis.update_rules import FUSED_RULES, fused_writes
 from graph_passes.ir import Graph, Node, TensorRef, product
 from graph_passes.ir.op_defs import op_def
+from graph_passes.rewrite.packed_nodes import DTYPES
 from graph_passes.rewrite.update_ids import Guards, UpdateIds, trace_update_ids
 from graph_passes.rewrite.update_trace import NotPackable, Statement, Tracer
 
@@ -25,7 +26,6 @@ _SCATTERS = {
 _FUSED = tuple(dict.fromkeys(name.split()[0] for name in FUSED_RULES))
 _FAMILIES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter")  # of training ops, known here or not
 _TOUCHED = {"add": "touched_add", "sub": "touched_sub", "assign": "touched_update"}
-DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
 def written(graph: Graph) -> list[Node]:

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_passes.analysis.reachability import Reachability, levels, waits_for
+from graph_passes.analysis.reachability import Reachability, group_levels, levels, waits_for
 from graph_passes.ir import Graph, Node, TensorRef, parse_graph
 from tests.support.rewrite import shuffled
 
@@ -130,3 +130,10 @@ def test_removed_nodes_are_replaced_by_what_they_waited_for() -> None:
     assert waits_for(graph, ["b"], {"a", "b"}) == ["w", "c"]
     assert waits_for(graph, ["b"], {"a", "b", "c"}) == ["w"]
     assert waits_for(graph, ["b"], {"a", "b", "c", "w"}) == []
+
+
+def test_groups_have_levels_unless_they_wait_for_themselves_or_each_other() -> None:
+    own = {"a": 1, "b": 2, "c": 4, "self": 8, "one": 16, "other": 32, "after": 64}
+    waits = {"a": 0, "b": 1, "c": 1 | 2, "self": 8, "one": 32, "other": 16, "after": 16}
+    assert group_levels(own, waits) == {"a": 1, "b": 2, "c": 3}
+    assert group_levels({}, {}) == {}

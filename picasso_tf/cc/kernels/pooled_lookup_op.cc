@@ -19,18 +19,11 @@ using tensorflow::OpKernelContext;
 // Runs all blocks of all matrices. False: something is wrong with ids or segments.
 template <typename T>
 bool FillAs(OpKernelContext* context, const List<Matrix>& matrices) {
-  List<RowBlocks> blocks;
-  blocks.reserve(matrices.size());
-  int64_t bytes = 0;
-  for (const Matrix& matrix : matrices) {
-    const int64_t first = blocks.empty() ? 0 : blocks.back().End();
-    blocks.push_back({first, BlockRows(matrix), matrix.rows});
-    bytes += matrix.rows * RowTraffic(matrix);
-  }
-  return FillBlocks(context->device()->tensorflow_cpu_worker_threads()->workers, blocks, bytes,
-                    [&](int64_t i, int64_t begin, int64_t end) {
-                      return FillRows<T>(matrices[i], begin, end);
-                    });
+  return FillMatrices<List<RowBlocks>>(
+      context->device()->tensorflow_cpu_worker_threads()->workers, matrices,
+      [](const Matrix& matrix, int64_t begin, int64_t end) {
+        return FillRows<T>(matrix, begin, end);
+      });
 }
 
 bool Fill(OpKernelContext* context, tensorflow::DataType dtype, const List<Matrix>& matrices) {

@@ -45,6 +45,24 @@ bool FillBlocks(Pool* pool, const List& blocks, int64_t bytes, const Fill& fill)
   return good;
 }
 
+// Calls fill(matrix, begin, end) for blocks of rows that make up all matrices, of as
+// many rows as BlockRows(matrix), each moving RowTraffic(matrix) bytes; otherwise as
+// FillBlocks. `Blocks` is the list type for RowBlocks.
+template <typename Blocks, typename Pool, typename Matrices, typename Fill>
+bool FillMatrices(Pool* pool, const Matrices& matrices, const Fill& fill) {
+  Blocks blocks;
+  blocks.reserve(matrices.size());
+  int64_t bytes = 0;
+  for (const auto& matrix : matrices) {
+    const int64_t first = blocks.empty() ? 0 : blocks.back().End();
+    blocks.push_back({first, BlockRows(matrix), matrix.rows});
+    bytes += matrix.rows * RowTraffic(matrix);
+  }
+  return FillBlocks(pool, blocks, bytes, [&](int64_t i, int64_t begin, int64_t end) {
+    return fill(matrices[i], begin, end);
+  });
+}
+
 }  // namespace picasso
 
 #endif  // PICASSO_TF_CC_KERNELS_ROW_BLOCKS_H_
