@@ -19,6 +19,9 @@ PACKED_POOLED_LOOKUP = "Picasso>PackedPooledLookup"
 PACKED_SPARSE_UPDATE = "Picasso>PackedSparseUpdate"
 PACKED_DENSE_UPDATE = "Picasso>PackedDenseUpdate"
 READERS = READ_ONLY | {PACKED_LOOKUP, PACKED_POOLED_LOOKUP}
+# Not stateful for TensorFlow, but they raise errors or write into a buffer that they are given: they matter unread too.
+_ACTS = frozenset({"CheckNumerics", "CheckNumericsV2", "ControlTrigger", "_ParallelConcatUpdate"})
+_ACTS |= {f"{prefix}{name}" for prefix in ("", "_") for name in ("InplaceAdd", "InplaceSub", "InplaceUpdate")}
 
 
 @cache
@@ -35,14 +38,17 @@ def has_kernel(op: str, device_type: str) -> bool:
 
 
 def is_stateful(node: Node) -> bool:
-    """Whether TensorFlow calls the node's op stateful; an unknown op counts as stateful."""
+    """Whether TensorFlow calls the node's op stateful, or the op may change one of its inputs, as `AssignAdd` does.
+
+    An unknown op counts as stateful.
+    """
     definition = op_def(node.op)
-    return definition is None or definition.is_stateful
+    return definition is None or definition.is_stateful or any(arg.is_ref for arg in definition.input_arg)
 
 
 def can_drop(node: Node) -> bool:
     """Whether a node without consumers can go: it has no effect but its outputs."""
-    return node.op in READERS or not is_stateful(node)
+    return node.op in READERS or not (is_stateful(node) or node.op in _ACTS)
 
 
 def input_types(node: Node) -> list[DType] | None:

@@ -45,6 +45,22 @@ def test_what_waits_for_a_node_that_goes_waits_for_what_it_needed() -> None:
     check(["a = Neg(x) {T = float32}", "n = NoOp(^a)"], ["n = NoOp()"], fetches=["n"])
 
 
+def test_a_sum_that_tensorflow_made_in_place_stays() -> None:
+    """TensorFlow's memory optimizer writes an AddN so; only control edges tell that the additions come before the end."""
+    lines = [
+        'v = TemporaryVariable() {dtype = float32, shape = <10,4>, var_name = "v"} -> <10,4>',
+        "zeros = Const() {dtype = float32, value = float32[](0.0)} -> <>",
+        "start = Assign(v, zeros) {T = float32, use_locking = false, validate_shape = false} -> <10,4>",
+        "add = AssignAdd(start, x) {T = float32, use_locking = true} -> <10,4>",
+        'sum = DestroyTemporaryVariable(start, ^add) {T = float32, var_name = "v"} -> <10,4>',
+    ]
+    check(lines, None, fetches=["sum"])
+
+
+def test_a_check_that_something_waits_for_stays() -> None:
+    check(['c = CheckNumerics(x) {T = float32, message = "m"} -> <10,4>', "n = NoOp(^c)"], None, fetches=["n"])
+
+
 def test_beside_branches_what_something_waits_for_stays() -> None:
     """What waits for a node in a branch is off with it."""
     lines = [

@@ -158,7 +158,9 @@ def test_state_and_kernels_come_from_tensorflow() -> None:
         return Node("n", op)
 
     assert [is_stateful(node(op)) for op in ("Neg", "AssignVariableOp", "NoSuchOp")] == [False, True, True]
+    assert [is_stateful(node(op)) for op in ("AssignAdd", "ScatterSub", "DestroyTemporaryVariable")] == [True] * 3
     assert [can_drop(node(op)) for op in ("Neg", "ReadVariableOp", "Picasso>PackedLookup")] == [True, True, True]
     assert [can_drop(node(op)) for op in ("AssignVariableOp", "RandomUniform", "NoSuchOp")] == [False, False, False]
+    assert [can_drop(node(op)) for op in ("AssignAdd", "CheckNumerics", "_InplaceUpdate")] == [False, False, False]
     assert has_kernel("Picasso>PackedLookup", "CPU")
     assert not has_kernel("Picasso>PackedLookup", "TPU")
