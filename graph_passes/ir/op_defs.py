@@ -18,7 +18,8 @@ PACKED_LOOKUP = "Picasso>PackedLookup"
 PACKED_POOLED_LOOKUP = "Picasso>PackedPooledLookup"
 PACKED_SPARSE_UPDATE = "Picasso>PackedSparseUpdate"
 PACKED_DENSE_UPDATE = "Picasso>PackedDenseUpdate"
-READERS = READ_ONLY | {PACKED_LOOKUP, PACKED_POOLED_LOOKUP}
+PACKED_TRANSFORMS = "Picasso>PackedTransforms"
+READERS = READ_ONLY | {PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS, "LookupTableFindV2", "LookupTableSizeV2"}
 # Not stateful for TensorFlow, but they raise errors or write into a buffer that they are given: they matter unread too.
 _ACTS = frozenset({"CheckNumerics", "CheckNumericsV2", "ControlTrigger", "_ParallelConcatUpdate"})
 _ACTS |= {f"{prefix}{name}" for prefix in ("", "_") for name in ("InplaceAdd", "InplaceSub", "InplaceUpdate")}

@@ -20,7 +20,8 @@ class Packed:
         node: name of the packed op.
         members: original names of the ops that it does the work of, in its own order.
         absorbed: original names of the concatenations that it writes straight into.
-        kind: what the members are: "lookup" or "update" (a write of a variable or of one of its slots).
+        kind: what the members are: "lookup", "transform" (of a feature) or "update" (a write of a variable or of one of
+            its slots).
         rule: for updates, the name of the optimizer's rule, or its program.
     """
 

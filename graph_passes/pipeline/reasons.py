@@ -25,6 +25,9 @@ REASONS: dict[str, str] = {
     # pooling_packing
     "gradient_needed": "Something else, such as a gradient that is not packed, reads what is summed.",
     "row_shape": "The rows of the table are no vectors of a known width.",
+    # feature_packing
+    "not_elementwise": "Its operands are not one feature and scalars, or it has a form that packed transforms lack.",
+    "single_transform": "It has no fellow: nothing to gain.",
     # update_packing
     "duplicates_apply_in_turn": "It applies each duplicate id in turn, which packed updates do not.",
     "not_an_update": "It assigns a value that the old one has no part in.",

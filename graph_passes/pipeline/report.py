@@ -65,6 +65,11 @@ class GraphReport:
         """Number of original writes of variables and slots that a packed op now does."""
         return self._members_of("update")
 
+    @property
+    def transforms_packed(self) -> int:
+        """Number of original ops on features, such as hashes and lookups in hash tables, that a packed op now does."""
+        return self._members_of("transform")
+
     def _members_of(self, kind: str) -> int:
         return sum(len(item.members) for item in self.packed if item.kind == kind)
 

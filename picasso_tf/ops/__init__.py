@@ -2,6 +2,15 @@
 
 from picasso_tf.ops.packed_lookup import packed_lookup
 from picasso_tf.ops.packed_pooled_lookup import packed_pooled_lookup
+from picasso_tf.ops.packed_transforms import Program, packed_transforms
 from picasso_tf.ops.packed_update import UpdateTable, packed_dense_update, packed_sparse_update
 
-__all__ = ["UpdateTable", "packed_dense_update", "packed_lookup", "packed_pooled_lookup", "packed_sparse_update"]
+__all__ = [
+    "Program",
+    "UpdateTable",
+    "packed_dense_update",
+    "packed_lookup",
+    "packed_pooled_lookup",
+    "packed_sparse_update",
+    "packed_transforms",
+]

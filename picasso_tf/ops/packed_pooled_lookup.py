@@ -22,6 +22,7 @@ auto_control_deps_utils.register_read_only_resource_op(OP)
 def packed_pooled_lookup(
     tables: Sequence,
     ids: Sequence[tf.SparseTensor | tf.RaggedTensor],
+    weights: Sequence[tf.SparseTensor | tf.RaggedTensor | None] | None = None,
     *,
     combiner: str | Sequence[str] = "mean",
     default_id: int | Sequence[int | None] | None = None,
@@ -31,8 +32,8 @@ def packed_pooled_lookup(
 ) -> tf.Tensor | list[tf.Tensor]:
     """Looks up all ids of each row of `ids[i]` in `tables[i]` and combines them, for all i at once.
 
-    The result is that of `[tf.nn.embedding_lookup_sparse(table, i, None, combiner=c) ...]`, bit for bit; rows without
-    ids are kept, also at the end. With `drop_negative` it is that of `tf.nn.safe_embedding_lookup_sparse`, but for the
+    The result is that of `[tf.nn.embedding_lookup_sparse(table, i, w, combiner=c) ...]`, bit for bit; rows without ids
+    are kept, also at the end. With `drop_negative` it is that of `tf.nn.safe_embedding_lookup_sparse`, but for the
     shape of ids of rank 3 or more. There is no gradient.
 
     Args:
@@ -40,9 +41,12 @@ def packed_pooled_lookup(
             or float64. One may come several times.
         ids: as many int32 or int64 `tf.SparseTensor`s of rank 2 or more, in row-major order, or `tf.RaggedTensor`s of
             rank 2.
+        weights: for each of `ids` None or the weight of each id, a float tensor of the same form; None: no weights.
         combiner: "sum", "mean" or "sqrtn", the sum over the square root of the number of ids; one for all, or a list.
+            Weighted rows are divided by the sum of their weights, or by the root of the sum of their squares.
         default_id: the id that a row without ids gets; None for zeros. One for all, or a list.
-        drop_negative: whether ids below 0 are left out; otherwise they are errors.
+        drop_negative: whether ids below 0 are left out, and, unless `combiner` is "sum", ids whose weight is not above
+            0; otherwise ids below 0 are errors.
         concat: whether to return one matrix instead of a list.
         name: of the op.
 
@@ -52,7 +56,8 @@ def packed_pooled_lookup(
 
     Raises:
         ConfigError: an argument is not as described. It is a ValueError.
-        tf.errors.InvalidArgumentError: an id is outside [0, rows), or the indices of a SparseTensor are not in order.
+        tf.errors.InvalidArgumentError: an id is outside [0, rows), the indices of a SparseTensor are not in order, or
+            there is not one weight for each id.
 
     Example:
         >>> table = tf.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -63,7 +68,9 @@ def packed_pooled_lookup(
     variables = [as_variable(table, f"tables[{i}]") for i, table in enumerate(tables)]
     ids = list(ids)
     count = len(ids)
+    weights = [None] * count if weights is None else list(weights)
     _check(variables, ids)
+    _check_weights(weights, count)
     combiners = [combiner] * count if isinstance(combiner, str) else list(combiner)
     fills = list(default_id) if isinstance(default_id, Sequence) else [default_id] * count
     _check_choices(combiners, fills, count)
@@ -80,6 +87,10 @@ def packed_pooled_lookup(
     else:
         widths = [0] * count
         outputs, shapes = list(range(count)), [tf.TensorShape(None)] * count
+    compute = tf.float64 if variables[0].dtype == tf.float64 else tf.float32
+    given = [tf.cast(value.values, compute) for value in weights if value is not None]
+    numbers = iter(range(len(given)))
+    drops_weightless = [drop_negative and w is not None and c != "sum" for w, c in zip(weights, combiners, strict=True)]
     result = library.ops().picasso_packed_pooled_lookup(
         tables=[variable.handle for variable in distinct],
         ids=[value.values for value in ids],
@@ -87,6 +98,7 @@ def packed_pooled_lookup(
         rows=[value.dense_shape for value in sparse],
         # No piece reads it: the generated function takes the dtype from this argument.
         dense=[tf.zeros([0], variables[0].dtype)],
+        weights=given,
         segments_are_splits=[id(value) not in row_input for value in ids],
         lookup_names=[variable.name for variable in variables],
         lookup_table=[position[id(variable)] for variable in variables],
@@ -96,6 +108,8 @@ def packed_pooled_lookup(
         lookup_combiner=combiners,
         lookup_drop=[drop_negative] * count,
         lookup_fill=[-1 if fill is None else fill for fill in fills],
+        lookup_weights=[-1 if value is None else next(numbers) for value in weights],
+        lookup_drop_weightless=drops_weightless,
         piece_output=outputs,
         piece_source=list(range(count)),
         piece_width=widths,
@@ -129,6 +143,19 @@ def _check(variables: list[tf.Variable], ids: list[Any]) -> None:
             )
         if value.dtype not in (tf.int32, tf.int64):
             raise ConfigError(f"`ids[{i}]` must be int32 or int64. Received: {value.dtype.name}.")
+
+
+def _check_weights(weights: list[Any], count: int) -> None:
+    if len(weights) != count:
+        raise ConfigError(
+            f"`weights` must have one entry for each table. Received: {len(weights)} entries for {count} tables."
+        )
+    for i, value in enumerate(weights):
+        if value is None or (isinstance(value, tf.SparseTensor | tf.RaggedTensor) and value.dtype.is_floating):
+            continue
+        raise ConfigError(
+            f"`weights[{i}]` must be None or a tf.SparseTensor or tf.RaggedTensor of floats. Received: {value!r}."
+        )
 
 
 def _check_choices(combiners: list[str], fills: list[int | None], count: int) -> None:

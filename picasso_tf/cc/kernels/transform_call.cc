@@ -1,0 +1,331 @@
+#include "picasso_tf/cc/kernels/transform_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "picasso_tf/cc/kernels/parallel_blocks.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/tensor.h"
+
+// TensorFlow's own hashes, which its framework library exports: FarmHash's Fingerprint64 and
+// SipHash (highwayhash). The wheel has no header that declares the first, and the second
+// one's headers ask for the instruction set that they are compiled for.
+namespace farmhashna {
+uint64_t Hash64(const char* text, size_t size);
+}
+extern "C" uint64_t SipHashC(const uint64_t* key, const char* text, uint64_t size);
+
+namespace picasso {
+namespace transforms {
+namespace {
+
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using tensorflow::tstring;
+using tensorflow::lookup::LookupInterface;
+
+constexpr int64_t kUnit = 4 * kBlock;  // elements; about as long as it takes to wake a thread
+
+// Views elements [begin, begin + size) of a tensor, through `ints` and the others where they
+// have to be widened.
+struct Loaded {
+  std::vector<int64_t> ints;
+  std::vector<double> reals;
+  std::vector<std::string_view> strings;
+
+  Slot Load(DType dtype, const Tensor& tensor, int64_t begin, int64_t size) {
+    Slot slot;
+    switch (dtype) {
+      case DType::kBool:
+        slot.ints = Widened(tensor.flat<bool>().data() + begin, size, &ints);
+        break;
+      case DType::kInt32:
+        slot.ints = Widened(tensor.flat<int32_t>().data() + begin, size, &ints);
+        break;
+      case DType::kInt64:
+        slot.ints = {tensor.flat<int64_t>().data() + begin, 1};
+        break;
+      case DType::kFloat32:
+        slot.reals = Widened(tensor.flat<float>().data() + begin, size, &reals);
+        break;
+      case DType::kFloat64:
+        slot.reals = {tensor.flat<double>().data() + begin, 1};
+        break;
+      case DType::kString:
+        slot.strings = Widened(tensor.flat<tstring>().data() + begin, size, &strings);
+        break;
+    }
+    return slot;
+  }
+
+ private:
+  template <typename From, typename To>
+  static Elements<To> Widened(const From* from, int64_t size, std::vector<To>* to) {
+    to->resize(size);
+    std::copy_n(from, size, to->begin());
+    return {to->data(), 1};
+  }
+};
+
+// Writes `size` elements of a slot to elements [at, at + size) of a tensor of its dtype.
+void StoreTo(DType dtype, const Slot& slot, int64_t size, int64_t at, Tensor* tensor) {
+  const auto copy = [&](auto elements, auto* to) {
+    for (int64_t i = 0; i < size; ++i) to[at + i] = elements[i];
+  };
+  switch (dtype) {
+    case DType::kBool:
+      return copy(slot.ints, tensor->flat<bool>().data());
+    case DType::kInt32:
+      return copy(slot.ints, tensor->flat<int32_t>().data());
+    case DType::kInt64:
+      return copy(slot.ints, tensor->flat<int64_t>().data());
+    case DType::kFloat32:
+      return copy(slot.reals, tensor->flat<float>().data());
+    case DType::kFloat64:
+      return copy(slot.reals, tensor->flat<double>().data());
+    case DType::kString:
+      for (int64_t i = 0; i < size; ++i) {
+        const std::string_view text = slot.strings[i];
+        tensor->flat<tstring>()(at + i).assign_as_view(text.data(), text.size());
+      }
+  }
+}
+
+// Where element `position` of a tensor of a shape is.
+void WriteIndices(const TensorShape& shape, int64_t position, int64_t* indices) {
+  for (int d = shape.dims() - 1; d >= 0; --d) {
+    indices[d] = position % shape.dim_size(d);
+    position /= shape.dim_size(d);
+  }
+}
+
+}  // namespace
+
+uint64_t Call::HashFast(std::string_view text) const {
+  return farmhashna::Hash64(text.data(), text.size());
+}
+
+uint64_t Call::HashStrong(const uint64_t (&key)[2], std::string_view text) const {
+  return SipHashC(key, text.data(), text.size());
+}
+
+bool Call::Find(int table, DType from, DType to, int64_t size, const Slot& keys,
+                const Slot& missing, int64_t* ints, double* reals) const {
+  Tensor key_tensor(TensorType(from), {size}), values(TensorType(to), {size});
+  Tensor default_value(TensorType(to), {});
+  StoreTo(from, keys, size, 0, &key_tensor);
+  StoreTo(to, missing, 1, 0, &default_value);
+  LookupInterface& found = *tables_[table];
+  absl::Status status = found.CheckFindArguments(key_tensor, default_value);
+  if (status.ok() && found.key_shape().dims() > 0) {
+    status = absl::UnimplementedError("PackedTransforms: the keys of a hash table are no scalars.");
+  }
+  if (status.ok()) status = found.Find(context_, key_tensor, &values, default_value);
+  if (!status.ok()) {
+    absl::MutexLock lock(&mutex_);
+    table_status_.Update(status);
+    return false;
+  }
+  Loaded loaded;
+  const Slot slot = loaded.Load(to, values, 0, size);
+  if (StorageOf(to) == Storage::kReals) {
+    std::copy_n(slot.reals.data, size, reals);
+  } else {
+    std::copy_n(slot.ints.data, size, ints);
+  }
+  return true;
+}
+
+absl::Status Call::Run() {
+  TF_RETURN_IF_ERROR(BindTables());
+  TF_RETURN_IF_ERROR(BindScalars());
+  TF_RETURN_IF_ERROR(Allocate());
+  MakeUnits();
+  auto* pool = context_->device()->tensorflow_cpu_worker_threads()->workers;
+  int64_t elements = 0;
+  for (const Unit& unit : units_) elements += unit.end - unit.begin;
+  const int64_t threads = elements / kUnit + 1;
+  ParallelBlocks(pool, units_.size(), threads, [this](int64_t i) { RunUnit(&units_[i]); });
+  TF_RETURN_IF_ERROR(CheckUnits());
+  TF_RETURN_IF_ERROR(AllocateTaken());
+  ParallelBlocks(pool, attrs_.features.size(), threads, [this](int64_t i) { CloseUp(i); });
+  return absl::OkStatus();
+}
+
+absl::Status Call::BindTables() {
+  tables_.resize(attrs_.num_tables);
+  for (int i = 0; i < attrs_.num_tables; ++i) {
+    LookupInterface* table = nullptr;
+    TF_RETURN_IF_ERROR(tensorflow::LookupResource(
+        context_, tensorflow::HandleFromInput(context_, attrs_.FirstTable() + i), &table));
+    tables_[i].reset(table);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Call::BindScalars() {
+  for (size_t i = 0; i < attrs_.scalars.size(); ++i) {
+    const Tensor& tensor = context_->input(attrs_.FirstScalar() + i);
+    if (tensor.dims() != 0) {
+      return InvalidIn(kOp, "scalar ", i, " has shape ", tensor.shape().DebugString(), ".");
+    }
+    Loaded loaded;
+    const Slot slot = loaded.Load(attrs_.scalars[i], tensor, 0, 1);
+    Slot kept;
+    switch (StorageOf(attrs_.scalars[i])) {
+      case Storage::kInts:
+        kept.ints = {&ints_.emplace_back(slot.ints[0]), 0};
+        break;
+      case Storage::kReals:
+        kept.reals = {&reals_.emplace_back(slot.reals[0]), 0};
+        break;
+      case Storage::kStrings:
+        kept.strings = {&strings_.emplace_back(slot.strings[0]), 0};
+        break;
+    }
+    scalars_.push_back(kept);
+  }
+  for (const auto& table : tables_) {
+    Slot size;
+    size.ints = {&ints_.emplace_back(table->size()), 0};
+    scalars_.push_back(size);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Call::Allocate() {
+  outputs_.resize(attrs_.outputs.size());
+  taken_.resize(attrs_.features.size());
+  for (size_t i = 0; i < attrs_.outputs.size(); ++i) {
+    const OutputSpec& output = attrs_.outputs[i];
+    const TensorShape& shape = context_->input(output.feature).shape();
+    if (attrs_.LevelOf(output) == Level::kAll) {
+      TF_RETURN_IF_ERROR(context_->allocate_output(i, shape, &outputs_[i]));
+      continue;
+    }
+    Taken& taken = taken_[output.feature];
+    taken.positions.resize(shape.num_elements());
+    taken.values.resize(attrs_.features[output.feature].outputs.size());
+  }
+  for (size_t i = 0; i < attrs_.features.size(); ++i) {
+    for (size_t j = 0; j < taken_[i].values.size(); ++j) {
+      const OutputSpec& output = attrs_.outputs[attrs_.features[i].outputs[j]];
+      if (output.value == kIndices || attrs_.LevelOf(output) == Level::kAll) continue;
+      const TensorShape all = {context_->input(i).NumElements()};
+      TF_RETURN_IF_ERROR(
+          context_->allocate_temp(TensorType(output.dtype), all, &taken_[i].values[j]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Call::MakeUnits() {
+  for (size_t i = 0; i < attrs_.features.size(); ++i) {
+    const int64_t size = context_->input(i).NumElements();
+    int64_t begin = 0;
+    do {  // also once for nothing: a table may refuse even that
+      const int64_t end = std::min(begin + kUnit, size);
+      units_.push_back({static_cast<int>(i), begin, end, {}, Problem::kNone});
+      begin = end;
+    } while (begin < size);
+  }
+}
+
+void Call::RunUnit(Unit* unit) {
+  const FeatureSpec& feature = attrs_.features[unit->feature];
+  Block block(feature.program, scalars_, attrs_.boundaries.data(), *this);
+  Loaded loaded;
+  int64_t at = unit->begin;
+  do {
+    const int64_t size = std::min(kBlock, unit->end - at);
+    const DType dtype = feature.program.dtypes[0];
+    const Slot slot = loaded.Load(dtype, context_->input(unit->feature), at, size);
+    const Problem problem = block.Run(slot, size);
+    if (unit->problem == Problem::kNone) unit->problem = problem;
+    Store(block, unit->feature, at);
+    unit->taken.push_back(block.taken());
+    at += size;
+  } while (at < unit->end);
+}
+
+void Call::Store(const Block& block, int number, int64_t at) {
+  const FeatureSpec& feature = attrs_.features[number];
+  Taken& taken = taken_[number];
+  for (size_t j = 0; j < feature.outputs.size(); ++j) {
+    const OutputSpec& output = attrs_.outputs[feature.outputs[j]];
+    if (output.value == kIndices) continue;
+    Tensor* to = attrs_.LevelOf(output) == Level::kAll ? outputs_[feature.outputs[j]]
+                                                       : &taken.values[j];
+    StoreTo(output.dtype, block.value(output.value), block.size(output.value), at, to);
+  }
+  if (taken.positions.empty()) return;
+  const Elements<int64_t> mask = block.value(feature.program.mask).ints;
+  int64_t* next = taken.positions.data() + at;
+  for (int64_t i = 0; i < block.size(feature.program.mask); ++i) {
+    if (mask[i] != 0) *next++ = at + i;
+  }
+}
+
+absl::Status Call::CheckUnits() const {
+  for (const Unit& unit : units_) {
+    if (unit.problem == Problem::kTable) {
+      absl::MutexLock lock(&mutex_);
+      return table_status_;
+    }
+    if (unit.problem == Problem::kDivisionByZero) {
+      return InvalidIn(kOp, "Integer division by zero, in '", attrs_.features[unit.feature].name,
+                       "'.");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Call::AllocateTaken() {
+  std::vector<int64_t> sizes(attrs_.features.size(), 0);
+  for (const Unit& unit : units_) {
+    for (const int64_t taken : unit.taken) sizes[unit.feature] += taken;
+  }
+  for (size_t i = 0; i < attrs_.outputs.size(); ++i) {
+    const OutputSpec& output = attrs_.outputs[i];
+    if (attrs_.LevelOf(output) == Level::kAll) continue;
+    TensorShape shape = {sizes[output.feature]};
+    if (output.value == kIndices) shape.AddDim(context_->input(output.feature).dims());
+    TF_RETURN_IF_ERROR(context_->allocate_output(i, shape, &outputs_[i]));
+  }
+  return absl::OkStatus();
+}
+
+void Call::CloseUp(int number) {
+  const Taken& taken = taken_[number];
+  if (taken.values.empty()) return;
+  const FeatureSpec& feature = attrs_.features[number];
+  const TensorShape& shape = context_->input(number).shape();
+  int64_t to = 0;
+  for (const Unit& unit : units_) {
+    if (unit.feature != number) continue;
+    int64_t from = unit.begin;
+    for (const int64_t count : unit.taken) {
+      for (size_t j = 0; j < feature.outputs.size(); ++j) {
+        const OutputSpec& output = attrs_.outputs[feature.outputs[j]];
+        if (attrs_.LevelOf(output) == Level::kAll) continue;
+        Tensor* closed = outputs_[feature.outputs[j]];
+        if (output.value == kIndices) {
+          int64_t* indices = closed->flat<int64_t>().data() + to * shape.dims();
+          for (int64_t k = 0; k < count; ++k) {
+            WriteIndices(shape, taken.positions[from + k], indices + k * shape.dims());
+          }
+          continue;
+        }
+        const int64_t bytes = tensorflow::DataTypeSize(TensorType(output.dtype));
+        std::memcpy(static_cast<char*>(closed->data()) + to * bytes,
+                    static_cast<const char*>(taken.values[j].data()) + from * bytes,
+                    count * bytes);
+      }
+      to += count;
+      from += kBlock;
+    }
+  }
+}
+
+}  // namespace transforms
+}  // namespace picasso
