@@ -9,7 +9,7 @@ KERNEL_TESTS := $(patsubst picasso_tf/cc/kernels/%.cc,build/tests/%,$(wildcard p
 TENSORFLOW = $(shell $(PYTHON) -c "exec(open('picasso_tf/version.py').read()); print(TENSORFLOW_REQUIREMENT)")
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo test test-python test-kernels test-tsan lint fuzz equivalence bench bench-peers bench-zoo bench-wide bench-xla bazel gpu-harness clean
+.PHONY: help demo test test-python test-kernels test-tsan lint fuzz equivalence bench bench-peers bench-zoo bench-wide bench-xla bench-latency bazel gpu-harness clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,7 +60,7 @@ bench: $(LIBRARY)  ## benchmarks but the long ones, FBGEMM where its environment
 	touch $@
 
 bench-peers: $(LIBRARY) .venv-peers/ready  ## lookups and updates against FBGEMM (5 GB: its torch comes with CUDA)
-	for name in forward embedding_step; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
+	for name in forward pooled embedding_step; do $(BIN)/python -m benchmarks.$$name $(ARGS) || exit 1; done
 
 bench-zoo: $(LIBRARY)  ## train steps of many models: hours; goes on where it was; ARGS="--models dlrm" narrows it
 	$(BIN)/python -m benchmarks.zoo $(ARGS)
@@ -70,6 +70,9 @@ bench-wide: $(LIBRARY)  ## a train step of a thousand fields: half an hour, 12 G
 
 bench-xla: $(LIBRARY)  ## steps that XLA compiles: a quarter of an hour
 	$(BIN)/python -m benchmarks.xla_step $(ARGS)
+
+bench-latency: $(LIBRARY)  ## inference of a few models, batches of 1, 16 and 256: a quarter of an hour
+	$(BIN)/python -m benchmarks.latency $(ARGS)
 
 fuzz: $(LIBRARY)  ## many random models, stock against the plugin; MODELS and SEED choose
 	PICASSO_FUZZ_MODELS=$(or $(MODELS),500) PICASSO_FUZZ_SEED=$(or $(SEED),1000) $(BIN)/python -m pytest tests/fuzz --timeout 0

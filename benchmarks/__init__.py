@@ -1,6 +1,8 @@
 """Benchmarks: every figure is measured in the run that prints it, next to what it is compared with.
 
     python -m benchmarks.forward         lookups and concatenation against Keras 3, tf_keras and FBGEMM
+    python -m benchmarks.pooled          20 ids per field, summed, against stock TensorFlow and FBGEMM
+    python -m benchmarks.latency         inference: the median and the 99th percentile of a call
     python -m benchmarks.one_table       a train step over one large table
     python -m benchmarks.criteo_step     a train step over 26 tables of a thousand to a million rows
     python -m benchmarks.embedding_step  lookups, concatenation and update against Keras, FBGEMM and the memory's speed

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.harness import QUICK, ROOT, Pace
 from benchmarks.shapes import SHAPES, Shape
 
+_USUAL = Pace()
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 """Interpreter of the environment that `make bench-peers` installs FBGEMM in."""
 
@@ -27,21 +29,23 @@ def parser(doc: str | None, rounds: int = Pace.rounds) -> argparse.ArgumentParse
     return made
 
 
-def pace(arguments: argparse.Namespace) -> Pace:
-    """What --rounds and --quick ask for."""
-    base = QUICK if arguments.quick else Pace(rounds=arguments.default_rounds)
+def pace(arguments: argparse.Namespace, usual: Pace = _USUAL) -> Pace:
+    """What --rounds and --quick ask for; `usual` has what they do not say."""
+    base = QUICK if arguments.quick else dataclasses.replace(usual, rounds=arguments.default_rounds)
     return dataclasses.replace(base, rounds=arguments.rounds or base.rounds)
 
 
-def add_shape(made: argparse.ArgumentParser) -> None:
-    """Adds --shape, one of `SHAPES` or all, and --peers-python."""
-    made.add_argument("--shape", choices=[*SHAPES, "all"], default="all", help="what is looked up; default: all")
+def add_shape(made: argparse.ArgumentParser, known: Mapping[str, Shape] = SHAPES) -> None:
+    """Adds --shape, one of the known ones or all, and --peers-python."""
+    made.add_argument("--shape", choices=[*known, "all"], default="all", help="what is looked up; default: all")
+    made.set_defaults(known_shapes=known)
     made.add_argument("--peers-python", type=Path, default=PEERS_PYTHON, help="interpreter that FBGEMM is in")
 
 
 def shapes(arguments: argparse.Namespace) -> list[Shape]:
     """What --shape asks for."""
-    return list(SHAPES.values()) if arguments.shape == "all" else [SHAPES[arguments.shape]]
+    known = arguments.known_shapes
+    return list(known.values()) if arguments.shape == "all" else [known[arguments.shape]]
 
 
 def peers_python(arguments: argparse.Namespace) -> Path | None:

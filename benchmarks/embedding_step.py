@@ -20,6 +20,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import command_line, train_race
+from benchmarks.forward import BOUND, FBGEMM
 from benchmarks.harness import Entry, Pace, Timing, race
 from benchmarks.shapes import Shape
 from benchmarks.table import print_race
@@ -28,8 +29,6 @@ OURS = "ours, Keras 3"
 OURS_TF_KERAS = "ours, tf_keras"
 STOCK = "Keras 3"
 STOCK_TF_KERAS = "tf_keras"
-FBGEMM = "FBGEMM TBE 1.9.0"
-BOUND = "memory bound"
 SLOTS = {"sgd": 0, "adagrad": 1, "adam": 2}
 """Optimizers, with the values that each keeps per weight."""
 

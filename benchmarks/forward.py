@@ -19,6 +19,7 @@ from benchmarks.shapes import Shape
 from benchmarks.table import print_race
 
 OURS = "ours, Keras 3"
+FBGEMM = "FBGEMM TBE 1.9.0"
 BOUND = "memory bound"
 CALL = "call without lookups"
 
@@ -45,14 +46,25 @@ def entries(shape: Shape, peers_python: Path | None) -> list[Entry]:
         keras("tf_keras", "tf_keras", plugin=False, trained=True),
     ]
     if peers_python is not None:
-        arms.append(
-            Entry("FBGEMM TBE 1.9.0", "benchmarks.tbe_arm:build", {"shape": shape.settings()}, str(peers_python))
-        )
-    return [
-        *arms,
-        Entry(CALL, "benchmarks.forward_arms:call_only", {"shape": shape.settings()}),
-        Entry(BOUND, "benchmarks.bound_arm:build", {"moved_bytes": shape.forward_bytes}),
+        arms.append(Entry(FBGEMM, "benchmarks.tbe_arm:build", {"shape": shape.settings()}, str(peers_python)))
+    return [*arms, Entry(CALL, "benchmarks.forward_arms:call_only", {"shape": shape.settings()}), bound(shape)]
+
+
+def bound(shape: Shape) -> Entry:
+    """The arm that only moves as many bytes."""
+    return Entry(BOUND, "benchmarks.bound_arm:build", {"moved_bytes": shape.forward_bytes})
+
+
+def notes(shape: Shape, timings: dict[str, Timing]) -> list[str]:
+    """Sentences about the arms that are no lookups of ours or of stock."""
+    bandwidth = shape.forward_bytes / timings[BOUND].median
+    said = [
+        f"{BOUND}: {shape.forward_bytes / 1e6:.1f} MB (ids and rows read, output written) at the rate of a copy "
+        f"by two threads in the same rounds, median {bandwidth / 1e9:.0f} GB/s read and written."
     ]
+    if FBGEMM not in timings:
+        said.append("FBGEMM is left out: `make bench-peers` makes its environment.")
+    return said
 
 
 def check(timings: dict[str, Timing]) -> None:
@@ -75,17 +87,13 @@ def main() -> None:
     for shape in command_line.shapes(arguments):
         timings = race(str(shape), entries(shape, peers_python), pace)
         check(timings)
-        bandwidth = shape.forward_bytes / timings[BOUND].median
-        notes = [
-            f"{BOUND}: {shape.forward_bytes / 1e6:.1f} MB (ids and rows read, output written) at the rate of a copy "
-            f"by two threads in the same rounds, median {bandwidth / 1e9:.0f} GB/s read and written.",
+        said = [
+            *notes(shape, timings),
             f"{CALL}: a tf.function of as many variables that takes the ids from the dataset and returns one field's.",
             "id matrix: the ids come in one tensor, as FBGEMM's do; elsewhere in one tensor per field.",
             "All outputs are equal, bit for bit.",
         ]
-        if peers_python is None:
-            notes.append("FBGEMM is left out: `make bench-peers` makes its environment.")
-        print_race(f"forward, {shape}", timings.values(), timings[OURS], notes)
+        print_race(f"forward, {shape}", timings.values(), timings[OURS], said)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,16 @@ class Timing:
         """Seconds of the median step."""
         return statistics.median(second for steps in self.rounds for second in steps)
 
+    @property
+    def steps(self) -> int:
+        """How many steps were timed."""
+        return sum(map(len, self.rounds))
+
+    def percentile(self, percent: int) -> float:
+        """Seconds that so many percent of the steps do not exceed."""
+        seconds = [second for steps in self.rounds for second in steps]
+        return statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1]
+
     def ratio_to(self, other: Timing) -> float:
         """How many times as long as `other` this arm takes: the median, over rounds, of the ratio within a round."""
         pairs = zip(self.rounds, other.rounds, strict=True)

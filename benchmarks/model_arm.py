@@ -86,6 +86,31 @@ def first_step(shape: dict[str, Any], optimizer: str, plugin: bool = False, jit:
     return Arm(lambda: None, lambda: check)
 
 
+def predict(shape: dict[str, Any], plugin: bool = False) -> Arm:
+    """A call of a model, as a server makes it: a tf.function that takes a batch from a dataset.
+
+    No table has seen an update, as in a process that has only loaded a model: stock TensorFlow reads rows then, and
+    does not copy tables. The losses of the first predictions are for comparison, and are not computed in a step.
+
+    Args:
+        shape: settings of a `ModelShape`.
+        plugin: whether picasso_tf is enabled.
+    """
+    model, inputs, labels = _compiled(ModelShape.of(shape), "sgd", plugin, floor=False, jit=False)
+    import numpy as np
+    import tensorflow as tf
+
+    from benchmarks import train_arm
+    from benchmarks.batches import endless
+
+    call = tf.function(lambda iterator: model(next(iterator), training=False), reduce_retracing=True)
+    iterator = iter(endless(inputs))
+    first = [call(iterator).numpy() for _ in labels[: train_arm.FIRST_STEPS]]
+    losses = [float(np.square(outputs - wanted).mean()) for outputs, wanted in zip(first, labels, strict=False)]
+    packs = train_arm.packs() if plugin else []
+    return Arm(lambda: call(iterator), lambda: {"losses": losses, "packs": packs})
+
+
 def run_ops(step: Any) -> Sequence[str]:
     """The op of each node in the largest graph that TensorFlow runs in a step, after all of its optimizers.
 

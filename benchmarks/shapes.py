@@ -1,7 +1,8 @@
-"""The two shapes of the benchmarks without a model, with their tables, ids and the bytes that must move."""
+"""The shapes of the benchmarks without a model, with their tables, ids and the bytes that must move."""
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import hashlib
 from dataclasses import dataclass
@@ -15,27 +16,30 @@ BATCHES = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """Single-hot lookups: one id per field and example.
+    """Lookups of one id per field and example, or of as many each time, whose rows are summed.
 
     Attributes:
         fields: number of tables.
         rows: rows of each table.
         width: float32 values of a row.
         batch: examples per batch.
+        pooling: ids per field and example.
     """
 
     fields: int
     rows: int
     width: int
     batch: int
+    pooling: int = 1
 
     def __str__(self) -> str:
-        return f"{self.fields} tables x {self.rows:,} rows x {self.width}, batch {self.batch:,}"
+        pooled = f", {self.pooling} ids, sum" if self.pooling > 1 else ""
+        return f"{self.fields} tables x {self.rows:,} rows x {self.width}, batch {self.batch:,}{pooled}"
 
     @property
     def forward_bytes(self) -> int:
         """Bytes of one forward step: each int32 id and each row is read, and each output value is written, once."""
-        return self.fields * self.batch * (4 + 4 * self.width + 4 * self.width)
+        return self.fields * self.batch * (self.pooling * (4 + 4 * self.width) + 4 * self.width)
 
     @property
     def values(self) -> int:
@@ -66,8 +70,9 @@ class Shape:
         return np.random.default_rng([field, 0]).standard_normal((self.rows, self.width), np.float32)
 
     def ids(self, field: int) -> np.ndarray:
-        """Uniform ids of one field, int32 [BATCHES, batch]; the same in every process."""
-        return np.random.default_rng([field, 1]).integers(0, self.rows, (BATCHES, self.batch), np.int32)
+        """Uniform ids of one field, int32 [BATCHES, batch * pooling]; the same in every process."""
+        size = (BATCHES, self.batch * self.pooling)
+        return np.random.default_rng([field, 1]).integers(0, self.rows, size, np.int32)
 
 
 SHAPES = {
@@ -76,7 +81,23 @@ SHAPES = {
 }
 """By name, for the command line."""
 
+POOLED = {
+    "fields": Shape(fields=26, rows=100_000, width=32, batch=512, pooling=20),
+    "wide": Shape(fields=100, rows=20_000, width=16, batch=512, pooling=20),
+}
+"""Those of the pooled lookups."""
+
 
 def digest(output: np.ndarray) -> str:
     """A short hash of an output's bytes: equal where outputs are equal bit for bit."""
     return hashlib.sha256(np.ascontiguousarray(output).tobytes()).hexdigest()[:16]
+
+
+def encoded(output: np.ndarray) -> str:
+    """All values of a float32 output, for a line of JSON; `decoded` takes them back."""
+    return base64.b64encode(np.ascontiguousarray(output, np.float32).tobytes()).decode()
+
+
+def decoded(text: str) -> np.ndarray:
+    """The values that `encoded` was given, float32 [values]."""
+    return np.frombuffer(base64.b64decode(text), np.float32)

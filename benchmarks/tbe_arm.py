@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
     SplitTableBatchedEmbeddingBagsCodegen,
 )
 
-from benchmarks.shapes import BATCHES, Shape, digest
+from benchmarks.shapes import BATCHES, Shape, digest, encoded
 from benchmarks.worker import Arm
 
 _RULES = {
@@ -35,17 +36,19 @@ def build(shape: dict[str, Any], threads: int = 2) -> Arm:
         shape: settings of a `Shape`.
         threads: that torch may use. FBGEMM's CPU operator runs on one all the same, as its wheel is built.
     """
-    torch.set_num_threads(threads)
-    what = Shape(**shape)
-    tables = _tables(what).eval()
-    batches, offsets = _batches(what)
-    turn = itertools.cycle(batches)
+    step, first_output = _forward(shape, threads)
+    return Arm(step, lambda: {"digest": digest(first_output())})
 
-    @torch.no_grad()  # not inference_mode: the operator has a CPU kernel only where autograd could ask for it
-    def forward(indices: torch.Tensor) -> torch.Tensor:
-        return tables(indices, offsets)
 
-    return Arm(lambda: forward(next(turn)), lambda: {"digest": digest(forward(batches[0]).numpy())})
+def pooled(shape: dict[str, Any], threads: int = 2) -> Arm:
+    """The same over bags of several ids. It adds in an order of its own, so the check has the output and no hash.
+
+    Args:
+        shape: settings of a `Shape`.
+        threads: as in `build`.
+    """
+    step, first_output = _forward(shape, threads)
+    return Arm(step, lambda: {"output": encoded(first_output())})
 
 
 def train(shape: dict[str, Any], optimizer: str, rate: float, first: int, threads: int = 2) -> Arm:
@@ -78,6 +81,21 @@ def train(shape: dict[str, Any], optimizer: str, rate: float, first: int, thread
     return Arm(lambda: step(next(turn)), lambda: {"losses": values})
 
 
+def _forward(shape: dict[str, Any], threads: int) -> tuple[Callable[[], object], Callable[[], np.ndarray]]:
+    """(a step, what gives the output of the first batch)"""
+    torch.set_num_threads(threads)
+    what = Shape(**shape)
+    tables = _tables(what).eval()
+    batches, offsets = _batches(what)
+    turn = itertools.cycle(batches)
+
+    @torch.no_grad()  # not inference_mode: the operator has a CPU kernel only where autograd could ask for it
+    def forward(indices: torch.Tensor) -> torch.Tensor:
+        return tables(indices, offsets)
+
+    return lambda: forward(next(turn)), lambda: forward(batches[0]).numpy()
+
+
 def _tables(what: Shape, **options: Any) -> SplitTableBatchedEmbeddingBagsCodegen:
     tables = SplitTableBatchedEmbeddingBagsCodegen(
         [(what.rows, what.width, EmbeddingLocation.HOST, ComputeDevice.CPU)] * what.fields,
@@ -92,4 +110,4 @@ def _tables(what: Shape, **options: Any) -> SplitTableBatchedEmbeddingBagsCodege
 def _batches(what: Shape) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Ids of each batch, and their offsets."""
     ids = np.stack([what.ids(field) for field in range(what.fields)], axis=1).reshape(BATCHES, -1).astype(np.int64)
-    return [torch.from_numpy(batch) for batch in ids], torch.arange(what.fields * what.batch + 1)
+    return [torch.from_numpy(batch) for batch in ids], torch.arange(what.fields * what.batch + 1) * what.pooling

@@ -13,19 +13,13 @@ from benchmarks import compiled, embedding_step, first_step, harness, model_arm,
 from benchmarks.harness import QUICK, BenchmarkError, Pace
 from benchmarks.model_shape import KINDS, ModelShape
 from benchmarks.shapes import Shape
-from tests.benchmarks.in_process import InProcessWorker
 
 TINY = Shape(fields=3, rows=50, width=4, batch=16)
 MODEL = ModelShape("mlp", fields=3, rows=50, width=4, batch=16, hidden=(8,), batches=2)
 PACE = Pace(rounds=2, chunk=0.001, settle=0, warm_up=0)
 
 
-@pytest.fixture(autouse=True)
-def in_process(monkeypatch):
-    """No processes: TensorFlow is loaded here, and starting it takes longer than what is tested."""
-    for module in (harness, first_step):
-        monkeypatch.setattr(module, "Worker", InProcessWorker)
-    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")  # arms of tf_keras set it: to be as it was afterwards
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
 @pytest.mark.parametrize("optimizer", embedding_step.SLOTS)
