@@ -191,15 +191,19 @@ class Block {
 
   static void RunBucketize(DType from, int64_t size, const Slot& a, const float* begin,
                            const float* end, int64_t* out) {
-    for (int64_t i = 0; i < size; ++i) {
-      if (from == DType::kFloat64) {
-        out[i] = Bucket(a.reals[i], begin, end);
-      } else {
-        const float value = IsReal(from) ? static_cast<float>(a.reals[i])
-                                         : static_cast<float>(a.ints[i]);
-        out[i] = Bucket(value, begin, end);
+    int32_t buckets[kBlock];
+    if (from == DType::kFloat64) {
+      double values[kBlock];
+      for (int64_t i = 0; i < size; ++i) values[i] = a.reals[i];
+      Bucketize(size, values, begin, end, buckets);
+    } else {
+      float values[kBlock];
+      for (int64_t i = 0; i < size; ++i) {
+        values[i] = IsReal(from) ? static_cast<float>(a.reals[i]) : static_cast<float>(a.ints[i]);
       }
+      Bucketize(size, values, begin, end, buckets);
     }
+    std::copy_n(buckets, size, out);
   }
 
   static void RunTest(Opcode opcode, Storage storage, int64_t size, const Slot& a, const Slot& b,

@@ -145,11 +145,25 @@ inline double ToReal(DType to, int64_t value) {
   return to == DType::kFloat32 ? static_cast<float>(value) : static_cast<double>(value);
 }
 
-// How many boundaries are at most as large as a value, in the arithmetic of C++ between the
-// feature's dtype and float. NaN is above all.
+// How many boundaries are at most as large as each value, in the arithmetic of C++ between the
+// feature's dtype and float; NaN is above all. A few boundaries are compared with all values,
+// which has no branch to mispredict; of many, each value searches its own.
+constexpr int64_t kFewBoundaries = 64;
+
 template <typename Value>
-int64_t Bucket(Value value, const float* begin, const float* end) {
-  return std::upper_bound(begin, end, value) - begin;
+void Bucketize(int64_t size, const Value* values, const float* begin, const float* end,
+               int32_t* out) {
+  if (end - begin > kFewBoundaries) {
+    for (int64_t i = 0; i < size; ++i) {
+      out[i] = static_cast<int32_t>(std::upper_bound(begin, end, values[i]) - begin);
+    }
+    return;
+  }
+  std::fill_n(out, size, 0);
+  for (const float* boundary = begin; boundary != end; ++boundary) {
+    const Value least = *boundary;
+    for (int64_t i = 0; i < size; ++i) out[i] += !(values[i] < least);
+  }
 }
 
 // Decimal digits of integers; `digits` holds kMaxDigits for each.
