@@ -13,7 +13,7 @@ from graph_passes.ir.op_defs import PACKED_TRANSFORMS, has_kernel
 from graph_passes.packing.feature_emit import emit_transforms, leaves_as
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
-from graph_passes.rewrite.transforms import ANCHORS, Finder, Transform, table_sizes, worth_while
+from graph_passes.rewrite.transforms import ANCHORS, OTHERS, Finder, Transform, table_sizes, worth_while
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class FeaturePacking(Pass):
 
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report = PassReport(self.name)
+        report.declined += [Declined("no_instruction", node.name) for node in graph.of(*OTHERS)]
         if not graph.of(*ANCHORS):
             return PassResult(graph, report)
         keys = _keys(graph)

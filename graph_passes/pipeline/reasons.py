@@ -26,6 +26,7 @@ REASONS: dict[str, str] = {
     "gradient_needed": "Something else, such as a gradient that is not packed, reads what is summed.",
     "row_shape": "The rows of the table are no vectors of a known width.",
     # feature_packing
+    "no_instruction": "Packed transforms have no instruction for this op: crosses, splits and joins of strings.",
     "not_elementwise": "Its operands are not one feature and scalars, or it has a form that packed transforms lack.",
     "single_transform": "It has no fellow: nothing to gain.",
     # update_packing

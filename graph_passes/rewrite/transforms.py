@@ -102,6 +102,10 @@ ANCHORS = (
 """What makes it worth while to pack a program; the rest of `RULES` only comes along."""
 
 
+OTHERS = ("SparseCross", "SparseCrossHashed", "SparseCrossV2", "StringToHashBucket", "StringSplitV2", "StringJoin")
+"""What features go through besides, and has no instruction."""
+
+
 class Filled(NamedTuple):
     """A constant of zeros or ones, which has the shape and the dtype of another operand.
 

@@ -156,6 +156,13 @@ def test_one_transform_alone_and_other_devices_are_declined() -> None:
     check([gpu], None, {"b": "no_kernel"}, fetches=["b"])
 
 
+def test_what_has_no_instruction_is_declined_too() -> None:
+    joined = 'j = StringJoin(s, s) {N = 2, separator = ""} -> <?>'
+    report = report_of([joined, hashed("a", "j"), hashed("b", "t", "<?,1>")], fetches=["a", "b"])
+    assert [item.members for item in report.packed] == [("a", "b")]
+    assert [(item.code, item.node) for item in report.declined] == [("no_instruction", "j")]
+
+
 def test_fuel_and_graphs_without_features() -> None:
     before = [hashed("a", "s"), hashed("b", "t", "<?,1>")]
     check(before, None, {"a": "out_of_fuel", "b": "out_of_fuel"}, fuel=0, fetches=["a", "b"])
