@@ -8,11 +8,11 @@ from typing import ClassVar
 from graph_passes.analysis.control_flow import Context, contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
 from graph_passes.analysis.reachability import hidden_successors
-from graph_passes.ir import Graph
+from graph_passes.ir import Graph, Node
 from graph_passes.ir.op_defs import PACKED_TRANSFORMS, has_kernel
 from graph_passes.packing.feature_emit import emit_transforms, leaves_as
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
-from graph_passes.rewrite.grouping import form_groups
+from graph_passes.rewrite.grouping import Group, form_groups
 from graph_passes.rewrite.transforms import ANCHORS, OTHERS, Finder, Transform, table_sizes, worth_while
 
 
@@ -55,30 +55,32 @@ class FeaturePacking(Pass):
         report.declined += [Declined("no_instruction", node.name) for node in graph.of(*OTHERS)]
         if not graph.of(*ANCHORS):
             return PassResult(graph, report)
-        keys = _keys(graph)
-        found, level = _candidates(graph, keys)
-        sizes = table_sizes(graph, found)
         home = home_task(graph)
-        for node in graph.of(*ANCHORS):
-            declined = _why_not(graph, node.name, found, home)
-            if declined is not None:
-                report.declined.append(declined)
-        groups = form_groups(
-            [found[name] for name in sorted(found) if task_of(found[name].node.device) == home],
-            level_of=lambda transform: level[transform.node.name],
-            key_of=lambda transform: keys[transform.node.name],
-        )
-        for group in groups:
+        found, groups = _groups(graph, home)
+        report.declined += [d for node in graph.of(*ANCHORS) if (d := _why_not(graph, node, found, home))]
+        while group := next((group for group in groups if len(group.members) > 1), None):
             names = {transform.node.name for transform in group.members}
-            members = [transform for name, transform in found.items() if name in names]  # upstream ones first
-            if len(members) == 1:
-                report.declined.append(Declined("single_transform", members[0].node.name))
-            elif not context.take_fuel():
+            if not context.take_fuel():
+                names = {transform.node.name for group in groups for transform in group.members}
                 report.declined += [Declined("out_of_fuel", name) for name in sorted(names)]
-            else:
-                graph, packed = emit_transforms(graph, members, sizes)
-                report.packed.append(Packed(packed, tuple(sorted(names)), kind="transform"))
+                return PassResult(graph, report)
+            members = [transform for name, transform in found.items() if name in names]  # upstream ones first
+            graph, packed = emit_transforms(graph, members, table_sizes(graph, found))
+            report.packed.append(Packed(packed, tuple(sorted(names)), kind="transform"))
+            found, groups = _groups(graph, home)  # the others may read what the packed op now gives
+        report.declined += [Declined("single_transform", group.members[0].node.name) for group in groups]
         return PassResult(graph, report)
+
+
+def _groups(graph: Graph, home: str) -> tuple[dict[str, Transform], list[Group[Transform]]]:
+    """What can be packed, upstream ones first, and the groups that it falls into."""
+    keys = _keys(graph)
+    found, level = _candidates(graph, keys)
+    return found, form_groups(
+        [found[name] for name in sorted(found) if task_of(found[name].node.device) == home],
+        level_of=lambda transform: level[transform.node.name],
+        key_of=lambda transform: keys[transform.node.name],
+    )
 
 
 def _keys(graph: Graph) -> dict[str, PlaceKey]:
@@ -87,16 +89,32 @@ def _keys(graph: Graph) -> dict[str, PlaceKey]:
 
 
 def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Transform], dict[str, int]]:
-    """What can be packed, upstream ones first, and its levels. Strings that something else reads are not computed."""
+    """What can be packed, upstream ones first, and its levels.
+
+    Strings that something else reads are not computed. A transform that is packed after what it reads begins a program
+    of its own. Either changes what can be found, so it is found anew until nothing changes.
+    """
     banned: set[str] = set()
+    apart: set[tuple[str, str]] = set()
+
+    def together(one: str, other: str) -> bool:
+        return keys[one] == keys[other] and (one, other) not in apart
+
     while True:
-        found = worth_while(Finder(graph, lambda a, b: keys[a] == keys[b], banned).found)
+        found = worth_while(Finder(graph, together, banned).found)
         level = _levels(graph, found, keys)
         hidden = hidden_successors(graph, level) & found.keys()
         bad = {name for name in found if leaves_as(graph, found, level, name) == "string"} | hidden
-        if not bad:
+        cut = {
+            (ref.node, name)
+            for name, transform in found.items()
+            for ref in transform.node.inputs
+            if ref.node in found and level[ref.node] != level[name]
+        }
+        if bad <= banned and cut <= apart:
             return found, level
-        banned |= bad
+        banned.update(bad)
+        apart.update(cut)
 
 
 def _levels(graph: Graph, found: dict[str, Transform], keys: dict[str, PlaceKey]) -> dict[str, int]:
@@ -116,14 +134,13 @@ def _levels(graph: Graph, found: dict[str, Transform], keys: dict[str, PlaceKey]
     return level
 
 
-def _why_not(graph: Graph, name: str, found: dict[str, Transform], home: str) -> Declined | None:
+def _why_not(graph: Graph, node: Node, found: dict[str, Transform], home: str) -> Declined | None:
     """The reason why an anchor can be in no pack, or None. A gather by other indices is no transform at all."""
-    node = graph.nodes[name]
+    name, kind = node.name, device_type(node.device) or "CPU"
     if node.op == "GatherNd" and name not in found:
         return None
     if task_of(node.device) != home:
         return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")
-    kind = device_type(node.device) or "CPU"
     if not has_kernel(PACKED_TRANSFORMS, kind):
         return Declined("no_kernel", name, f"This build has no packed transforms for {kind}.")
     return None if name in found else Declined("not_elementwise", name)

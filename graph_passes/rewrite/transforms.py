@@ -150,13 +150,13 @@ class Finder:
 
     Args:
         graph: the graph.
-        same_place: whether two nodes are on one device and in the same branches and loops.
+        together: whether two nodes, of which the second reads the first, may be in one program.
         banned: nodes that must be no transforms.
     """
 
-    def __init__(self, graph: Graph, same_place: Callable[[str, str], bool], banned: Collection[str]):
+    def __init__(self, graph: Graph, together: Callable[[str, str], bool], banned: Collection[str]):
         self._graph = graph
-        self._same_place = same_place
+        self._together = together
         self._masks: dict[TensorRef, str] = {}  # the one Where of each feature
         self.found: dict[str, Transform] = {}
         for node in graph.canonical():
@@ -217,7 +217,7 @@ class Finder:
     def _source(self, node: Node, ref: TensorRef) -> tuple[TensorRef, str]:
         """The feature and the mask of an operand that is no scalar."""
         made = self.found.get(ref.node)
-        if made is None or made.opcode == INDICES or not self._same_place(ref.node, node.name):
+        if made is None or made.opcode == INDICES or not self._together(ref.node, node.name):
             return ref, ""
         return made.feature, made.mask
 
@@ -232,7 +232,7 @@ class Finder:
         """What GatherNd takes of a feature, or of its transform, by the indices of a Where."""
         values, indices = node.inputs
         where = self.found.get(indices.node)
-        if where is None or where.opcode != INDICES or not self._same_place(indices.node, node.name):
+        if where is None or where.opcode != INDICES or not self._together(indices.node, node.name):
             return None
         if self._graph.dtype_of(values) not in DTYPES or node.attr("bad_indices_policy", b""):
             return None
@@ -242,10 +242,14 @@ class Finder:
 
 
 def worth_while(found: Mapping[str, Transform]) -> dict[str, Transform]:
-    """Anchors, the transforms that they are computed from, and those that are computed from them."""
+    """Anchors, the transforms that they are computed from, and those that are computed from them.
+
+    A Where comes along with a GatherNd only: alone it is no part of a program.
+    """
     kept: set[str] = set()
     for name, transform in found.items():
-        if transform.node.op in ANCHORS or any(ref.node in kept for ref in transform.node.inputs):
+        is_derived = transform.opcode != INDICES and any(ref.node in kept for ref in transform.node.inputs)
+        if transform.node.op in ANCHORS or is_derived:
             kept.add(name)
     for name, transform in list(found.items())[::-1]:
         if name in kept:

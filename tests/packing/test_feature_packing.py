@@ -116,6 +116,45 @@ def test_a_chain_through_another_node_is_two_packs() -> None:
     assert [(item.code, item.node) for item in report.declined] == [("single_transform", "m")]
 
 
+def test_what_the_first_pack_gives_is_a_feature_of_the_second() -> None:
+    before = [
+        hashed("a", "s"),
+        hashed("b", "t", "<?,1>"),
+        "top = Max(a, axis) {T = int64, Tidx = int32, keep_dims = false} -> <>",
+    ]
+    before += [scalar("axis", 0), binary("FloorMod", "m", "a, top"), binary("FloorMod", "o", "b, top", shape="<?,1>")]
+    of_b = OF_T._replace(outputs=[("v0", "int64", "<?,1>")])
+    after = [
+        scalar("axis", 0),
+        packed("s, t", [OF_S, of_b], name="a"),
+        "top = Max(picasso/feature_packing/a, axis) {T = int64, Tidx = int32, keep_dims = false} -> <>",
+        packed(
+            "picasso/feature_packing/a, picasso/feature_packing/a:1, top",
+            [
+                Program("m", "int64", ["floor_mod x c0"], [("v0", "int64", "<?>")]),
+                Program("o", "int64", ["floor_mod x c0"], [("v0", "int64", "<?,1>")]),
+            ],
+            name="m",
+            scalars=["int64"],
+        ),
+        identity("m", "picasso/feature_packing/m", "int64", "<?>"),
+        identity("o", "picasso/feature_packing/m:1", "int64", "<?,1>"),
+    ]
+    check(before, after, fetches=["m", "o"])
+
+
+def test_a_mask_that_nothing_is_taken_by_stays() -> None:
+    before = [
+        hashed("a", "s"),
+        hashed("b", "t", "<?,1>"),
+        scalar("k", 3, "int64"),
+        binary("Equal", "mask", "a, k"),
+        where("w", "mask"),
+    ]
+    report = report_of(before, fetches=["a", "b", "w"])
+    assert [item.members for item in report.packed] == [("a", "b", "mask")]
+
+
 def test_strings_that_something_else_reads_are_not_computed() -> None:
     before = [
         "text = AsString(n) {T = int64} -> <?>",
