@@ -6,22 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graph_passes.ir import CONTROL, DType, Graph, Mutation, Node, Shape, TensorRef
+from graph_passes.ir import DType, Graph, Mutation, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_TRANSFORMS
 from graph_passes.rewrite.packed_nodes import Numbers, packed_name, retire, substitute
-from graph_passes.rewrite.transforms import INDICES, RULES, Filled, Transform
+from graph_passes.rewrite.transforms import INDICES, RULES, Filled, Transform, is_read_outside
 
 
 def leaves_as(graph: Graph, found: Mapping[str, Transform], level: Mapping[str, int], name: str) -> DType | None:
     """The dtype of a transform's result when something outside its pack reads it, else None."""
     inside = {use.node.name for use in graph.uses(name) if level[use.node.name] == level[name]} & found.keys()
-    return graph.dtype_of(TensorRef(name)) if _is_read_outside(graph, name, inside) else None
-
-
-def _is_read_outside(graph: Graph, name: str, inside: Collection[str]) -> bool:
-    return name in graph.kept_for_data or any(
-        use.index != CONTROL and use.node.name not in inside for use in graph.uses(name)
-    )
+    return graph.dtype_of(TensorRef(name)) if is_read_outside(graph, name, inside) else None
 
 
 @dataclass
@@ -56,11 +50,11 @@ def emit_transforms(graph: Graph, members: Sequence[Transform], sizes: Collectio
         (number, feature, name)
         for number, feature in enumerate(writer.features.values())
         for name in feature.values
-        if _is_read_outside(graph, name, inside)
+        if is_read_outside(graph, name, inside)
     ]
     mutation = Mutation(graph)
     name = mutation.unique_name(packed_name("feature_packing", sorted(inside)))
-    removed = inside.union(size for size in writer.sizes if not _is_read_outside(graph, size, inside))
+    removed = inside.union(size for size in writer.sizes if not is_read_outside(graph, size, inside))
     controls = dict.fromkeys(c for n in sorted(removed) for c in graph.nodes[n].controls if c not in removed)
     types = [graph.dtype_of(TensorRef(output)) for _, _, output in outputs]
     shapes = [_shape(graph, feature, output) for _, feature, output in outputs]

@@ -13,7 +13,15 @@ from graph_passes.ir.op_defs import PACKED_TRANSFORMS, has_kernel
 from graph_passes.packing.feature_emit import emit_transforms, leaves_as
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import Group, form_groups
-from graph_passes.rewrite.transforms import ANCHORS, OTHERS, Finder, Transform, table_sizes, worth_while
+from graph_passes.rewrite.transforms import (
+    ANCHORS,
+    OTHERS,
+    Finder,
+    Transform,
+    is_read_outside,
+    table_sizes,
+    worth_while,
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,7 @@ def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Tran
         return keys[one] == keys[other] and (one, other) not in apart
 
     while True:
-        found = worth_while(Finder(graph, together, banned).found)
+        found = worth_while(graph, Finder(graph, together, banned).found)
         level = _levels(graph, found, keys)
         hidden = hidden_successors(graph, level) & found.keys()
         bad = {name for name in found if leaves_as(graph, found, level, name) == "string"} | hidden
@@ -135,9 +143,12 @@ def _levels(graph: Graph, found: dict[str, Transform], keys: dict[str, PlaceKey]
 
 
 def _why_not(graph: Graph, node: Node, found: dict[str, Transform], home: str) -> Declined | None:
-    """The reason why an anchor can be in no pack, or None. A gather by other indices is no transform at all."""
+    """The reason why an anchor can be in no pack, or None.
+
+    A gather by other indices is no transform at all, and what nobody reads is none to pack.
+    """
     name, kind = node.name, device_type(node.device) or "CPU"
-    if node.op == "GatherNd" and name not in found:
+    if name not in found and (node.op == "GatherNd" or not is_read_outside(graph, name, ())):
         return None
     if task_of(node.device) != home:
         return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")

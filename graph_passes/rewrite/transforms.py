@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from graph_passes.analysis.constants import constant
 from graph_passes.analysis.devices import device_type
-from graph_passes.ir import Graph, Node, TensorRef
+from graph_passes.ir import CONTROL, Graph, Node, TensorRef
 
 INTEGERS = ("int32", "int64")
 DTYPES = ("bool", *INTEGERS, "float32", "float64", "string")
@@ -64,7 +64,7 @@ _BINARY = {
     "Sub": "sub",
     "Mul": "mul",
     "FloorMod": "floor_mod",
-    **dict.fromkeys(("Mod", "TruncateMod"), "trunc_mod"),
+    "Mod": "trunc_mod",  # not TruncateMod, which has an error of its own for a division by zero
     "Maximum": "max",
     "Minimum": "min",
 }
@@ -97,7 +97,7 @@ RULES: Mapping[str, Rule] = {
 }
 ANCHORS = (
     *("StringToHashBucketFast", "_TensorToHashBucketFast", "StringToHashBucketStrong"),
-    *("Bucketize", "LookupTableFindV2", "FloorMod", "Mod", "TruncateMod", "GatherNd"),
+    *("Bucketize", "LookupTableFindV2", "FloorMod", "Mod", "GatherNd"),
 )
 """What makes it worth while to pack a program; the rest of `RULES` only comes along."""
 
@@ -241,21 +241,29 @@ class Finder:
         return Transform(node, where.feature, (values, *where.reads), "", where.node.name)
 
 
-def worth_while(found: Mapping[str, Transform]) -> dict[str, Transform]:
-    """Anchors, the transforms that they are computed from, and those that are computed from them.
+def worth_while(graph: Graph, found: Mapping[str, Transform]) -> dict[str, Transform]:
+    """Anchors, the transforms that they are computed from, and those that are computed from them, if somebody reads it.
 
     A Where comes along with a GatherNd only: alone it is no part of a program.
     """
-    kept: set[str] = set()
+    wanted: set[str] = set()
     for name, transform in found.items():
-        is_derived = transform.opcode != INDICES and any(ref.node in kept for ref in transform.node.inputs)
+        is_derived = transform.opcode != INDICES and any(ref.node in wanted for ref in transform.node.inputs)
         if transform.node.op in ANCHORS or is_derived:
-            kept.add(name)
+            wanted.add(name)
+    kept: set[str] = set()
     for name, transform in list(found.items())[::-1]:
-        if name in kept:
+        if name in kept or (name in wanted and is_read_outside(graph, name, wanted)):
             needed = [ref.node for ref in transform.reads] + [transform.mask]
-            kept.update(other for other in needed if other in found)
+            kept.update(other for other in (name, *needed) if other in found)
     return {name: transform for name, transform in found.items() if name in kept}
+
+
+def is_read_outside(graph: Graph, name: str, inside: Collection[str]) -> bool:
+    """Whether the caller, or a node that is not `inside`, reads a node."""
+    return name in graph.kept_for_data or any(
+        use.index != CONTROL and use.node.name not in inside for use in graph.uses(name)
+    )
 
 
 def table_sizes(graph: Graph, found: Collection[str]) -> set[str]:

@@ -189,6 +189,12 @@ def test_a_table_that_is_written_between_lookups_is_read_before_and_after() -> N
     assert [item.members for item in report.packed] == [("a", "f"), ("g", "h")]
 
 
+def test_lookups_that_nobody_reads_stay() -> None:
+    """Something may still wait for them."""
+    finds = [found("f", "table", "s", "none"), found("g", "table", "t", "none"), "waits = NoOp(^f, ^g)"]
+    check([TABLE, MINUS_ONE, *finds], None, fetches=["waits"])
+
+
 def test_one_transform_alone_and_other_devices_are_declined() -> None:
     check([hashed("a", "s")], None, {"a": "single_transform"}, fetches=["a"])
     gpu = "b = Bucketize(n) {T = int64, boundaries = [1.0]} @ /device:GPU:0 -> <?>"
