@@ -54,7 +54,7 @@ def emit_transforms(graph: Graph, members: Sequence[Transform], sizes: Collectio
     ]
     mutation = Mutation(graph)
     name = mutation.unique_name(packed_name("feature_packing", sorted(inside)))
-    removed = inside.union(size for size in writer.sizes if not is_read_outside(graph, size, inside))
+    removed = inside.union(writer.sizes)
     controls = dict.fromkeys(c for n in sorted(removed) for c in graph.nodes[n].controls if c not in removed)
     types = [graph.dtype_of(TensorRef(output)) for _, _, output in outputs]
     shapes = [_shape(graph, feature, output) for _, feature, output in outputs]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
 from graph_passes.analysis.control_flow import Context, contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
 from graph_passes.analysis.reachability import hidden_successors
-from graph_passes.ir import Graph, Node
+from graph_passes.ir import CONTROL, Graph, Node
 from graph_passes.ir.op_defs import PACKED_TRANSFORMS, has_kernel
 from graph_passes.packing.feature_emit import emit_transforms, leaves_as
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
@@ -64,7 +65,7 @@ class FeaturePacking(Pass):
         if not graph.of(*ANCHORS):
             return PassResult(graph, report)
         home = home_task(graph)
-        found, groups = _groups(graph, home)
+        found, sizes, groups = _groups(graph, home)
         report.declined += [d for node in graph.of(*ANCHORS) if (d := _why_not(graph, node, found, home))]
         while group := next((group for group in groups if len(group.members) > 1), None):
             names = {transform.node.name for transform in group.members}
@@ -73,21 +74,25 @@ class FeaturePacking(Pass):
                 report.declined += [Declined("out_of_fuel", name) for name in sorted(names)]
                 return PassResult(graph, report)
             members = [transform for name, transform in found.items() if name in names]  # upstream ones first
-            graph, packed = emit_transforms(graph, members, table_sizes(graph, found))
+            graph, packed = emit_transforms(graph, members, sizes)
             report.packed.append(Packed(packed, tuple(sorted(names)), kind="transform"))
-            found, groups = _groups(graph, home)  # the others may read what the packed op now gives
+            found, sizes, groups = _groups(graph, home)  # the others may read what the packed op now gives
         report.declined += [Declined("single_transform", group.members[0].node.name) for group in groups]
         return PassResult(graph, report)
 
 
-def _groups(graph: Graph, home: str) -> tuple[dict[str, Transform], list[Group[Transform]]]:
-    """What can be packed, upstream ones first, and the groups that it falls into."""
+def _groups(graph: Graph, home: str) -> tuple[dict[str, Transform], set[str], list[Group[Transform]]]:
+    """What can be packed, upstream ones first; see `table_sizes`; and the groups that it falls into."""
     keys = _keys(graph)
-    found, level = _candidates(graph, keys)
-    return found, form_groups(
-        [found[name] for name in sorted(found) if task_of(found[name].node.device) == home],
-        level_of=lambda transform: level[transform.node.name],
-        key_of=lambda transform: keys[transform.node.name],
+    found, sizes, level = _candidates(graph, keys)
+    return (
+        found,
+        sizes,
+        form_groups(
+            [found[name] for name in sorted(found) if task_of(found[name].node.device) == home],
+            level_of=lambda transform: level[transform.node.name],
+            key_of=lambda transform: keys[transform.node.name],
+        ),
     )
 
 
@@ -96,8 +101,8 @@ def _keys(graph: Graph) -> dict[str, PlaceKey]:
     return {name: PlaceKey(node.device, around.get(name, frozenset())) for name, node in graph.nodes.items()}
 
 
-def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Transform], dict[str, int]]:
-    """What can be packed, upstream ones first, and its levels.
+def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Transform], set[str], dict[str, int]]:
+    """What can be packed, upstream ones first, sizes of tables that go with it, and levels.
 
     Strings that something else reads are not computed. A transform that is packed after what it reads begins a program
     of its own. Either changes what can be found, so it is found anew until nothing changes.
@@ -110,28 +115,30 @@ def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Tran
 
     while True:
         found = worth_while(graph, Finder(graph, together, banned).found)
-        level = _levels(graph, found, keys)
-        hidden = hidden_successors(graph, level) & found.keys()
-        bad = {name for name in found if leaves_as(graph, found, level, name) == "string"} | hidden
-        cut = {
-            (ref.node, name)
-            for name, transform in found.items()
-            for ref in transform.node.inputs
-            if ref.node in found and level[ref.node] != level[name]
+        sizes = table_sizes(graph, found, banned)
+        level = _levels(graph, found.keys() | sizes, keys)
+        bad = hidden_successors(graph, level) & found.keys()
+        bad |= {name for name in found if leaves_as(graph, found, level, name) == "string"}
+        reads = {
+            (name, use.node.name)
+            for name in found.keys() | sizes
+            for use in graph.uses(name)
+            if use.index != CONTROL and use.node.name in found
         }
+        cut = {(name, reader) for name, reader in reads if (level[name], keys[name]) != (level[reader], keys[reader])}
+        bad |= {name for name, _ in cut} & sizes
         if bad <= banned and cut <= apart:
-            return found, level
+            return found, sizes, level
         banned.update(bad)
         apart.update(cut)
 
 
-def _levels(graph: Graph, found: dict[str, Transform], keys: dict[str, PlaceKey]) -> dict[str, int]:
+def _levels(graph: Graph, packed: Collection[str], keys: dict[str, PlaceKey]) -> dict[str, int]:
     """How many packs lie on the longest path to each node, the node's own included.
 
     A path from one pack into another one, or back into the same, leads through a higher level, so that merging all
-    transforms of each level and place, for all at once, forms no cycle.
+    nodes to be `packed` of each level and place, for all at once, forms no cycle.
     """
-    packed = found.keys() | table_sizes(graph, found)
     level: dict[str, int] = {}
     for node in graph.topological:
         mine = node.name in packed

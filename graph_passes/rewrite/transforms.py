@@ -266,10 +266,17 @@ def is_read_outside(graph: Graph, name: str, inside: Collection[str]) -> bool:
     )
 
 
-def table_sizes(graph: Graph, found: Collection[str]) -> set[str]:
-    """Nodes that tell how many keys a hash table has and wait for transforms at most: programs can tell that too."""
+def table_sizes(graph: Graph, found: Collection[str], banned: Collection[str]) -> set[str]:
+    """Nodes that tell transforms, and nobody else, how many keys a hash table has: programs can tell that too.
+
+    They may wait for transforms, as a size that is read after a lookup does, but for nothing else.
+    """
     return {
         node.name
         for node in graph.of("LookupTableSizeV2")
-        if node.name not in graph.fed and set(node.controls) <= set(found)
+        if node.name not in graph.fed
+        and node.name not in banned
+        and set(node.controls) <= set(found)
+        and not is_read_outside(graph, node.name, found)
+        and any(use.index != CONTROL for use in graph.uses(node.name))
     }

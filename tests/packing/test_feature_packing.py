@@ -195,6 +195,16 @@ def test_lookups_that_nobody_reads_stay() -> None:
     check([TABLE, MINUS_ONE, *finds], None, fetches=["waits"])
 
 
+def test_a_size_that_something_else_reads_or_waits_for_keeps_its_place() -> None:
+    size = "size = LookupTableSizeV2(table, ^f) {} -> <>"
+    before = [TABLE, MINUS_ONE, found("f", "table", "s", "none"), hashed("h", "s"), size]
+    before += [found("g", "table", "t", "none, ^size"), hashed("i", "t", "<?,1>")]
+    report = report_of(before, fetches=["f", "g", "h", "i", "size"])
+    assert [item.members for item in report.packed] == [("f", "h", "i")]
+    report = report_of([*before, binary("AddV2", "sum", "size, h")], fetches=["f", "g", "i", "sum"])
+    assert [item.members for item in report.packed] == [("f", "g", "h", "i", "sum")]
+
+
 def test_one_transform_alone_and_other_devices_are_declined() -> None:
     check([hashed("a", "s")], None, {"a": "single_transform"}, fetches=["a"])
     gpu = "b = Bucketize(n) {T = int64, boundaries = [1.0]} @ /device:GPU:0 -> <?>"
