@@ -15,7 +15,8 @@ def constant(graph: Graph, ref: TensorRef) -> np.ndarray | None:
         node = graph.producer(node.inputs[0])
     if node.op != "Const" or node.name in graph.fed:
         return None
-    return tensor_util.MakeNdarray(node.attr("value"))
+    value = node.attr("value")  # an array where a pass made the constant
+    return value if isinstance(value, np.ndarray) else tensor_util.MakeNdarray(value)
 
 
 def scalar(graph: Graph, ref: TensorRef) -> int | float | None:

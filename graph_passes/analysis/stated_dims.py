@@ -11,7 +11,7 @@ Dims = tuple[int | None, ...]
 def stated_dims(graph: Graph, ref: TensorRef) -> Dims | None:
     """The values of a vector that holds a shape; None for an entry that is not known, or when not even the length is.
 
-    Followed are constants, shapes of tensors, and slices, casts and concatenations of such.
+    Followed are constants, shapes of tensors, slices, casts and concatenations of such, and vectors of single sizes.
     """
     value = constant(graph, ref)
     if value is not None:
@@ -29,10 +29,18 @@ def stated_dims(graph: Graph, ref: TensorRef) -> Dims | None:
             found = _sliced(graph, stated_dims(graph, node.inputs[0]), node.inputs[1], node.inputs[2])
         elif node.op == "StridedSlice":
             found = _strided(graph, node)
+        elif node.op == "Pack" and all(graph.shape(size).rank == 0 for size in node.inputs):
+            found = tuple(_size(graph, size) for size in node.inputs)
     if found is not None:
         return found
     length = graph.shape(ref).dims
     return (None,) * length[0] if length is not None and len(length) == 1 and length[0] is not None else None
+
+
+def _size(graph: Graph, ref: TensorRef) -> int | None:
+    """One dimension, where a constant states it."""
+    value = scalar(graph, ref)
+    return None if value is None or value < 0 else int(value)
 
 
 def _strided(graph: Graph, node: Node) -> Dims | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
-from tensorflow.core.framework import kernel_def_pb2
 from tensorflow.python.framework import kernels
 
-from graph_passes.ir import DType, Functions, Node, called_functions, function_ops, reachable
-from graph_passes.ir.op_defs import attr_or_default, has_kernel, op_def
+from graph_passes.analysis.registered_kernels import Constraints, accepts, constraints_of
+from graph_passes.ir import Functions, Node, called_functions, function_ops, reachable
+from graph_passes.ir.op_defs import has_kernel, op_def
 
 # The shape of their result depends on values. XLA pads it to a bound or refuses; outside it has its true size.
 DYNAMIC = frozenset(
@@ -49,18 +48,7 @@ def without_kernel(node: Node, functions: Functions) -> bool:
 def _has_xla_kernel(node: Node, device_type: str) -> bool:
     if node.op in DYNAMIC or node.op in _NEVER:
         return False
-    return any(_accepts(constraints, node) for constraints in _xla_kernels(node.op, device_type))
-
-
-Constraints = Sequence[tuple[str, frozenset[DType]]]
-
-
-def _accepts(constraints: Constraints, node: Node) -> bool:
-    for name, allowed in constraints:
-        value = attr_or_default(node, name)
-        if any(dtype not in allowed for dtype in (value if isinstance(value, list) else [value])):
-            return False
-    return True
+    return any(accepts(constraints, node) for constraints in _xla_kernels(node.op, device_type))
 
 
 @cache
@@ -70,15 +58,7 @@ def _xla_kernels(op: str, device_type: str) -> list[Constraints]:
         return []
     device = f"XLA_{device_type}_JIT"
     registered = kernels.get_registered_kernels_for_op(op).kernel
-    return [_constraints(kernel) for kernel in registered if kernel.device_type == device and not kernel.label]
-
-
-def _constraints(kernel: kernel_def_pb2.KernelDef) -> Constraints:
-    return [
-        (item.name, frozenset(DType.from_enum(enum) for enum in item.allowed_values.list.type))
-        for item in kernel.constraint
-        if item.allowed_values.list.type
-    ]
+    return [constraints_of(kernel) for kernel in registered if kernel.device_type == device and not kernel.label]
 
 
 @cache

@@ -152,10 +152,11 @@ def _levels(graph: Graph, packed: Collection[str], keys: dict[str, PlaceKey]) ->
 def _why_not(graph: Graph, node: Node, found: dict[str, Transform], home: str) -> Declined | None:
     """The reason why an anchor can be in no pack, or None.
 
-    A gather by other indices is no transform at all, and what nobody reads is none to pack.
+    A gather by other indices is no transform at all; what is a scalar is no feature; what nobody reads is none to pack.
     """
     name, kind = node.name, device_type(node.device) or "CPU"
-    if name not in found and (node.op == "GatherNd" or not is_read_outside(graph, name, ())):
+    is_none = node.op == "GatherNd" or node.output_shape().rank == 0 or not is_read_outside(graph, name, ())
+    if name not in found and is_none:
         return None
     if task_of(node.device) != home:
         return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")

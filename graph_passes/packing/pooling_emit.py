@@ -70,7 +70,7 @@ def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
     """The graph in which the planned op takes the place of all chains, and the op's name."""
     mutation = Mutation(graph)
     lookups = plan.lookups
-    dtype = lookups[0].sum.attr("T")
+    dtype = lookups[0].dtype
     name = mutation.unique_name(packed_name("pooling_packing", [lookup.name for lookup in lookups]))
     mutation.add(_node(graph, name, plan))
     for port, join in enumerate(plan.joins):
@@ -109,6 +109,7 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
     segments: Numbers[TensorRef] = Numbers()
     rows: Numbers[TensorRef] = Numbers()
     dense: Numbers[TensorRef] = Numbers()
+    weights: Numbers[TensorRef] = Numbers()
     for lookup in lookups:
         if tables.of(lookup.table.root) == len(handles):
             handles.append(lookup.handle)
@@ -116,6 +117,8 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
         segments.of(lookup.segments)
         if lookup.rows is not None:
             rows.of(lookup.rows)
+        if lookup.weights is not None:
+            weights.of(lookup.weights)
     pieces = [
         (output, piece.lookup if piece.dense is None else -1 - dense.of(piece.dense), piece.width)
         for output, join in enumerate(plan.joins)
@@ -125,7 +128,7 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
     pieces += [(len(plan.joins) + number, index, widths[index]) for number, index in enumerate(plan.separate)]  # type: ignore[misc]
     shapes = [join.shape for join in plan.joins] + [_shape(graph, lookups[index]) for index in plan.separate]
     attrs: dict[str, Any] = {
-        "dtype": lookups[0].sum.attr("T"),
+        "dtype": lookups[0].dtype,
         "num_tables": len(handles),
         "ids_types": [graph.dtype_of(ref) for ref in ids],
         "segments_types": [graph.dtype_of(ref) for ref in segments],
@@ -149,7 +152,11 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
     }
     if any(lookup.sort for lookup in lookups):
         attrs["lookup_sort"] = [lookup.sort for lookup in lookups]
+    if weights:
+        attrs["weights_types"] = [graph.dtype_of(ref) for ref in weights]
+        attrs["lookup_weights"] = [-1 if lookup.weights is None else weights[lookup.weights] for lookup in lookups]
+        attrs["lookup_drop_weightless"] = [lookup.drop_weightless for lookup in lookups]
     waits_for = [part for lookup in lookups for part in lookup.chain] + [join.node for join in plan.joins]
     controls = list(dict.fromkeys(name for node in waits_for for name in node.controls))
-    inputs = [*handles, *ids, *segments, *rows, *dense]
+    inputs = [*handles, *ids, *segments, *rows, *dense, *weights]
     return Node(name, PACKED_POOLED_LOOKUP, inputs, controls, lookups[0].sum.device, attrs)

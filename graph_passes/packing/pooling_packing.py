@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from graph_passes.analysis.control_flow import contexts
 from graph_passes.analysis.devices import device_type, home_task, task_of
+from graph_passes.analysis.registered_kernels import in_host_memory
 from graph_passes.ir import Graph, TensorRef
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP, has_kernel
 from graph_passes.packing.lookup_plan import LookupKey, Surroundings
@@ -16,6 +17,7 @@ from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, Pass
 from graph_passes.rewrite.grouping import form_groups
 from graph_passes.rewrite.packed_nodes import DTYPES
 from graph_passes.rewrite.pooled import SHAPE_READERS, PooledLookup, only_leads_to, pooled_lookups
+from graph_passes.rewrite.pooled_others import other_pools
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,10 @@ class PoolingPacking(Pass):
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report = PassReport(self.name)
         lookups = []
-        home = home_task(graph)
-        for lookup in pooled_lookups(graph):
+        home, found = home_task(graph), pooled_lookups(graph)
+        others = other_pools(graph, {part.name for lookup in found for part in lookup.chain})
+        report.declined += [Declined(other.code, other.node.name, other.detail) for other in others]
+        for lookup in found:
             declined = _why_not(graph, lookup, home)
             if declined is None:
                 lookups.append(lookup)
@@ -76,7 +80,7 @@ class PoolingPacking(Pass):
         groups = form_groups(
             [lookup for lookup in lookups if lookup.name in level],
             level_of=lambda lookup: level[lookup.name],
-            key_of=lambda lookup: LookupKey(lookup.sum.device, lookup.sum.attr("T"), around.context(lookup.name)),
+            key_of=lambda lookup: LookupKey(lookup.sum.device, lookup.dtype, around.context(lookup.name)),
             max_size=self.max_group_size,
         )
         for group in groups:
@@ -100,14 +104,16 @@ def _why_not(graph: Graph, lookup: PooledLookup, home: str) -> Declined | None:
     reader = _other_reader(graph, lookup)
     if reader is not None:
         return Declined("gradient_needed", name, f"What it sums is also read by {reader}.")
-    if node.attr("T") not in DTYPES:
-        return Declined("dtype_not_supported", name, f"Its rows are {node.attr('T')}.")
+    if lookup.dtype not in DTYPES:
+        return Declined("dtype_not_supported", name, f"Its rows are {lookup.dtype}.")
     if not has_kernel(PACKED_POOLED_LOOKUP, kind):
         return Declined("no_kernel", name, f"This build has no packed pooled lookup for {kind}.")
     if task_of(lookup.gather.device) != home:
         return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(lookup.gather.device)}'.")
     if any(part.device != node.device for part in lookup.chain):
         return Declined("other_device", name, "The table and the sum are on different devices.")
+    if kind != "CPU" and (rows := _rows_on_device(graph, lookup)):
+        return Declined("rows_on_device", name, rows)
     if not lookup.table.traceable:
         return Declined("handle_not_traceable", name)
     if len(lookup.table.shape.dims or ()) != 2 or not lookup.row_shape(graph).elements():
@@ -115,6 +121,15 @@ def _why_not(graph: Graph, lookup: PooledLookup, home: str) -> Declined | None:
     if any(part.name in graph.fed for part in lookup.chain):
         return Declined("fed", name)
     return None
+
+
+def _rows_on_device(graph: Graph, lookup: PooledLookup) -> str:
+    """Why the host would have to wait for a GPU to know how many rows a lookup gives; "": it would not."""
+    if lookup.rows is None:
+        return "Only its last segment tells how many rows it gives."
+    if not in_host_memory(graph, lookup.rows):
+        return f"How many rows it gives is computed on the GPU, by '{lookup.rows.node}'."
+    return ""
 
 
 def _other_reader(graph: Graph, lookup: PooledLookup) -> str | None:

@@ -18,8 +18,8 @@ from graph_passes.analysis.update_expressions import (
     Program,
 )
 from graph_passes.ir import DType, Graph, Node, Shape, TensorRef
+from graph_passes.rewrite.statement import Statement
 from graph_passes.rewrite.update_ids import UpdateIds
-from graph_passes.rewrite.update_trace import Statement
 
 
 @dataclass(eq=False)

@@ -55,6 +55,7 @@ class _UpdateNode:
         self._gradients: Numbers[TensorRef] = Numbers()
         self._scalars: Numbers[TensorRef] = Numbers()
         self._pools: Numbers[TensorRef] = Numbers()
+        self._weights: Numbers[TensorRef] = Numbers()
         self._segments: list[dict[str, Any]] = []
         self._segment_gradients: list[GradientSource] = []
 
@@ -104,10 +105,14 @@ class _UpdateNode:
             attrs["pools_types"] = [self._graph.dtype_of(ref) for ref in self._pools]
             attrs["gradient_pool"] = pools
             attrs["gradient_combiner"] = [source.combiner.encode() for source in sources]
+        weights = [-1 if source.weights is None else self._weights.of(source.weights) for source in sources]
+        if self._weights:
+            attrs["weights_types"] = [self._graph.dtype_of(ref) for ref in self._weights]
+            attrs["gradient_weights"] = weights
         if any(segment["fill"] >= 0 for segment in self._segments):
             attrs["segment_fill"] = [segment["fill"] for segment in self._segments]
         members = {statement.node.name for cluster in clusters for statement in cluster.statements}
-        inputs = [*self._handles, *self._ids, *self._gradients, *self._scalars, *self._pools]
+        inputs = [*self._handles, *self._ids, *self._gradients, *self._scalars, *self._pools, *self._weights]
         read = {ref.node for ref in inputs}
         waits_for = dict.fromkeys(gone.get(name, name) for cluster in clusters for name in cluster.inputs)
         controls = [name for name in waits_for if name not in read and name not in members]

@@ -13,7 +13,7 @@ from graph_passes.ir import Node, TensorRef
 from graph_passes.ir.op_defs import can_drop
 from graph_passes.packing.update_clusters import Cluster, Clusters
 from graph_passes.pipeline.base import Declined
-from graph_passes.rewrite.update_trace import NotPackable, Statement
+from graph_passes.rewrite.statement import NotPackable, Statement
 
 
 class Legality:

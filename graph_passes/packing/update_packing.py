@@ -19,8 +19,8 @@ from graph_passes.packing.update_emit import emit_update
 from graph_passes.packing.update_legality import Legality
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import Group, form_groups
+from graph_passes.rewrite.statement import NotPackable, Statement
 from graph_passes.rewrite.update_statements import StatementReader, written
-from graph_passes.rewrite.update_trace import NotPackable, Statement
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,28 @@ def _statements(
     graph: Graph, expressions: Expressions, around: dict[str, Context], report: PassReport
 ) -> list[Statement]:
     """The writes that can be read as updates; the others are reported."""
-    home = home_task(graph)
     candidates = written(graph)
     states = frozenset(table_of(graph, ref).root for node in candidates for ref in _handles(graph, node))
-    reader = StatementReader(graph, expressions, around, states)
+    for any_order in (True, False):
+        declined: list[Declined] = []
+        reader = StatementReader(graph, expressions, around, states, any_order)
+        statements = _readable(graph, candidates, reader, expressions, declined)
+        # Statements that share variables must agree on their ids, so all are read anew.
+        if not any(reader.needs_order(statement) for statement in statements):
+            break
+    report.declined += declined
+    return statements
+
+
+def _readable(
+    graph: Graph,
+    candidates: Sequence[Node],
+    reader: StatementReader,
+    expressions: Expressions,
+    declined: list[Declined],
+) -> list[Statement]:
+    """The candidates that can be read as updates; the others are added to `declined`."""
+    home = home_task(graph)
     statements = []
     for node in candidates:
         kind = device_type(node.device) or "CPU"
@@ -134,7 +152,7 @@ def _statements(
             if _only_assigns(statement, expressions):
                 continue
         except NotPackable as reason:
-            report.declined.append(Declined(reason.code, node.name, reason.detail))
+            declined.append(Declined(reason.code, node.name, reason.detail))
         else:
             statements.append(statement)
     return statements

@@ -24,7 +24,13 @@ REASONS: dict[str, str] = {
     "single_lookup": "It has no fellow, feeds no concatenation, and its table fits the cache: nothing to gain.",
     # pooling_packing
     "gradient_needed": "Something else, such as a gradient that is not packed, reads what is summed.",
+    "ragged_reduction": "It combines rows of a table as reductions of ragged tensors do, not as lookups of sparse ids.",
     "row_shape": "The rows of the table are no vectors of a known width.",
+    "rows_changed": "Rows of a table are changed, such as clipped by `max_norm`, before they are combined.",
+    "rows_on_device": "On a GPU: how many rows it gives is not known in host memory, and each step would wait for it.",
+    "segment_reduction": "It combines rows of a table by an op that packed pooled lookups do not know.",
+    "sharded_table": "It combines rows of a table that is sharded over several variables.",
+    "weighted_form": "Rows of a table are multiplied by weights and combined in a way that packed lookups do not know.",
     # feature_packing
     "no_instruction": "Packed transforms have no instruction for this op: crosses, splits and joins of strings.",
     "not_elementwise": "Its operands are not one feature and scalars, or it has a form that packed transforms lack.",

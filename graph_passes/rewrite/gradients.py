@@ -26,6 +26,7 @@ class GradientSource(NamedTuple):
         pool: for ids that were pooled, the row of the matrix that each belongs to: a vector, or a matrix whose column 0
             gives it; None: there is a row for each id.
         combiner: how they were pooled: "sum", "mean" or "sqrtn".
+        weights: what each pooled id multiplies its row by, beside that; None: nothing.
     """
 
     ref: TensorRef
@@ -34,11 +35,12 @@ class GradientSource(NamedTuple):
     pitch: int = 0
     pool: TensorRef | None = None
     combiner: str = "sum"
+    weights: TensorRef | None = None
 
     @property
     def refs(self) -> tuple[TensorRef, ...]:
         """All tensors that are read."""
-        return (self.ref,) if self.pool is None else (self.ref, self.pool)
+        return tuple(ref for ref in (self.ref, self.pool, self.weights) if ref is not None)
 
 
 def trace_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource:

@@ -2,6 +2,7 @@
 
     Unique -> ResourceGather -> SparseSegmentMean                                       embedding_lookup_sparse
     ReadVariableOp -> SparseSegmentMean                                                 the same, in nested functions
+    ResourceGather -> Mul(weights) -> SegmentSum -> DivNoNan                            the same, with weights
     Where(ids >= 0) -> GatherV2 -> SparseFillEmptyRows -> the above -> Select(empty)    safe_embedding_lookup_sparse
 
 A SparseTensor comes as three tensors: indices [ids, 2], values [ids], dense_shape [2]. The chain is followed from its
@@ -13,11 +14,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from graph_passes.analysis.constants import constant, scalar
 from graph_passes.analysis.stated_dims import stated_dims
 from graph_passes.analysis.tables import Table, table_of
-from graph_passes.ir import CONTROL, UNKNOWN_SHAPE, Graph, Node, Shape, TensorRef
+from graph_passes.ir import CONTROL, UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import can_drop
+from graph_passes.rewrite.gathered_rows import ids_of_places
+from graph_passes.rewrite.pooled_weights import weighted_sum
+from graph_passes.rewrite.sparse_filling import (
+    before_dropping,
+    before_flattening,
+    filling,
+    sparse_rows,
+    takes_zeros_for_empty_rows,
+    weights_before_filling,
+)
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "sqrtn"}
 SUMS = (*COMBINERS, *(f"{op}WithNumSegments" for op in COMBINERS))
@@ -32,7 +42,7 @@ class PooledLookup(NamedTuple):
 
     Attributes:
         results: the nodes that hold its result, [rows, width]: one, and reshapes of it that change nothing.
-        sum: the SparseSegment op.
+        sum: the SparseSegment op, or the last of the ops that combine weighted rows.
         gather: the ResourceGather of the distinct ids' rows, or the ReadVariableOp of the whole table.
         handle: the table's resource handle.
         table: the variable.
@@ -43,6 +53,9 @@ class PooledLookup(NamedTuple):
         drop: whether negative ids are left out.
         fill: the table row that a row without ids becomes, or `ZEROS`.
         sort: whether ids may come in any order of rows.
+        weights: one for each id; None: there are none.
+        drop_weightless: whether ids whose weight is not above 0 are left out.
+        inner: what stands between `gather` and `sum`, upstream first.
     """
 
     results: tuple[Node, ...]
@@ -57,6 +70,9 @@ class PooledLookup(NamedTuple):
     drop: bool = False
     fill: int = ZEROS
     sort: bool = False
+    weights: TensorRef | None = None
+    drop_weightless: bool = False
+    inner: tuple[Node, ...] = ()
 
     @property
     def name(self) -> str:
@@ -66,7 +82,12 @@ class PooledLookup(NamedTuple):
     @property
     def chain(self) -> tuple[Node, ...]:
         """The nodes that a packed lookup takes the place of, upstream first; others are left without readers."""
-        return tuple(dict.fromkeys((self.gather, self.sum, *self.results)))
+        return tuple(dict.fromkeys((self.gather, *self.inner, self.sum, *self.results)))
+
+    @property
+    def dtype(self) -> DType:
+        """Of the rows."""
+        return self.gather.attr("dtype")
 
     def row_shape(self, graph: Graph) -> Shape:
         """Static shape of one row of the table."""
@@ -76,6 +97,7 @@ class PooledLookup(NamedTuple):
 def pooled_lookups(graph: Graph) -> list[PooledLookup]:
     """Every pooled lookup of a resource variable, in the order of the results' names."""
     found = [_pooled(graph, node) for node in graph.of(*SUMS)]
+    found += [_weighted(graph, node) for node in graph.of("SegmentSum")]
     return sorted((lookup for lookup in found if lookup is not None), key=lambda lookup: lookup.name)
 
 
@@ -99,28 +121,32 @@ def only_leads_to(graph: Graph, name: str, targets: Collection[str]) -> set[str]
 
 def _pooled(graph: Graph, node: Node) -> PooledLookup | None:
     gather = graph.producer(node.inputs[0])
-    ids = _ids(graph, gather, node)
-    if ids is None or graph.shape(ids).rank != 1 or {node.name, gather.name} & graph.fed:
+    ids = ids_of_places(graph, gather, node.inputs[1])
+    if ids is None or graph.shape(ids).rank != 1 or node.name in graph.fed:
         return None
     handle = gather.inputs[0]
     combiner = COMBINERS[node.op.removesuffix("WithNumSegments")]
     rows = node.inputs[3] if node.op.endswith("WithNumSegments") else None
     segments = sparse_rows(graph, node.inputs[2])
     lookup = PooledLookup((node,), node, gather, handle, table_of(graph, handle), ids, segments, rows, combiner)
-    lookup = lookup if rows is not None else _with_filled_rows(graph, lookup)
+    return _complete(graph, lookup if rows is not None else _with_filled_rows(graph, lookup))
+
+
+def _weighted(graph: Graph, node: Node) -> PooledLookup | None:
+    found = weighted_sum(graph, node)
+    if found is None or graph.shape(found.rows.ids).rank != 1:
+        return None
+    gather, handle = found.rows.gather, found.rows.gather.inputs[0]
+    segments, table = sparse_rows(graph, found.segments), table_of(graph, handle)
+    lookup = PooledLookup(
+        (found.result,), found.result, gather, handle, table, found.rows.ids, segments, None, found.combiner
+    )
+    lookup = lookup._replace(inner=found.inner, weights=found.weights)
+    return _complete(graph, _with_filled_rows(graph, lookup))
+
+
+def _complete(graph: Graph, lookup: PooledLookup) -> PooledLookup:
     return lookup._replace(results=_with_reshapes(graph, lookup))
-
-
-def _ids(graph: Graph, gather: Node, node: Node) -> TensorRef | None:
-    """The ids of a sum of rows that come from `gather`: of the distinct ids' rows, or of the whole table."""
-    if gather.op == "ReadVariableOp":
-        return node.inputs[1]
-    unique = graph.producer(node.inputs[1])
-    if gather.op != "ResourceGather" or gather.attr("batch_dims", 0) or unique.op not in ("Unique", "UniqueV2"):
-        return None
-    if gather.inputs[1] != TensorRef(unique.name) or node.inputs[1] != TensorRef(unique.name, 1):
-        return None
-    return None if unique.name in graph.fed else unique.inputs[0]
 
 
 def _with_reshapes(graph: Graph, lookup: PooledLookup) -> tuple[Node, ...]:
@@ -138,19 +164,6 @@ def _with_reshapes(graph: Graph, lookup: PooledLookup) -> tuple[Node, ...]:
     return tuple(results)
 
 
-def sparse_rows(graph: Graph, ref: TensorRef) -> TensorRef:
-    """The indices [ids, 2] whose column 0 a tensor is, or the tensor itself."""
-    node = graph.producer(ref)
-    if node.op != "StridedSlice" or node.name in graph.fed or node.controls:
-        return ref
-    begin, _, strides = (constant(graph, item) for item in node.inputs[1:])
-    masks = [node.attr(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")]
-    first_column = begin is not None and begin.size == 2 and begin[1] == 0 and masks == [1, 1, 0, 0, 2]
-    whole = strides is not None and strides.size == 2 and strides[0] == 1
-    dims = graph.shape(node.inputs[0]).dims
-    return node.inputs[0] if first_column and whole and dims is not None and dims[1:] == (2,) else ref
-
-
 def _with_filled_rows(graph: Graph, lookup: PooledLookup) -> PooledLookup:
     """The lookup together with the SparseFillEmptyRows before it and the Select after it, if there are such."""
     found = filling(graph, lookup.segments, lookup.ids)
@@ -160,28 +173,24 @@ def _with_filled_rows(graph: Graph, lookup: PooledLookup) -> PooledLookup:
     select = _select_of_empty_rows(graph, lookup.sum, fill)
     if select is None and any(use.node.op in ("Select", "SelectV2") for use in graph.uses(lookup.sum.name)):
         return lookup
-    indices, ids, drop = before_dropping(graph, fill.inputs[0], fill.inputs[1])
-    indices, shape = before_flattening(graph, indices, fill.inputs[2])
+    weights = lookup.weights
+    if weights is not None:
+        weights = weights_before_filling(graph, fill, weights)
+        if weights is None:
+            return lookup
+    kept = before_dropping(graph, fill.inputs[0], fill.inputs[1], weights)
+    indices, shape = before_flattening(graph, kept.indices, fill.inputs[2])
     return lookup._replace(
         results=(lookup.sum if select is None else select,),
-        ids=ids,
+        ids=kept.ids,
         segments=indices,
         rows=shape,
-        drop=drop,
+        weights=kept.weights,
+        drop=kept.negative,
+        drop_weightless=kept.weightless,
         fill=default if select is None else ZEROS,
         sort=True,
     )
-
-
-def filling(graph: Graph, segments: TensorRef, ids: TensorRef) -> tuple[Node, int] | None:
-    """The SparseFillEmptyRows that indices and values of a SparseTensor come from, and the row that it fills in."""
-    fill = graph.producer(segments)
-    if fill.op != "SparseFillEmptyRows" or fill.name in graph.fed or segments.port or fill.controls:
-        return None
-    default = scalar(graph, fill.inputs[3])
-    if ids != TensorRef(fill.name, 1) or default is None or default < 0:
-        return None
-    return fill, int(default)
 
 
 def _select_of_empty_rows(graph: Graph, pooled: Node, fill: Node) -> Node | None:
@@ -193,55 +202,3 @@ def _select_of_empty_rows(graph: Graph, pooled: Node, fill: Node) -> Node | None
         if takes_zeros_for_empty_rows(graph, node, fill):
             return node
     return None
-
-
-def takes_zeros_for_empty_rows(graph: Graph, select: Node, fill: Node) -> bool:
-    """Whether a Select takes zeros for rows that SparseFillEmptyRows says had no id."""
-    condition, zeros = graph.producer(select.inputs[0]), graph.producer(select.inputs[1])
-    if zeros.op != "ZerosLike" or condition.op != "Tile" or {condition.name, zeros.name} & graph.fed:
-        return False
-    column = graph.producer(condition.inputs[0])
-    if column.op not in ("Reshape", "ExpandDims") or column.inputs[0] != TensorRef(fill.name, 2):
-        return False
-    shapes = [graph.shape(ref).dims for ref in (*select.inputs, condition.inputs[0])]
-    if any(dims is None or len(dims) != 2 for dims in shapes):
-        return False
-    *widths, one = [dims[1] for dims in shapes if dims is not None]
-    return one == 1 and widths[0] is not None and len(set(widths)) == 1
-
-
-def before_dropping(graph: Graph, indices: TensorRef, ids: TensorRef) -> tuple[TensorRef, TensorRef, bool]:
-    """Indices and ids before those with negative ids were left out, and whether any were."""
-    gathers = graph.producer(indices), graph.producer(ids)
-    if any(node.op != "GatherV2" or node.name in graph.fed or node.controls for node in gathers):
-        return indices, ids, False
-    of_indices, of_ids = gathers
-    places = of_indices.inputs[1]
-    if places != of_ids.inputs[1] or any(scalar(graph, node.inputs[2]) != 0 for node in gathers):
-        return indices, ids, False
-    where = graph.producer(places)
-    while where.op in ("Reshape", "Squeeze"):
-        where = graph.producer(where.inputs[0])
-    test = graph.producer(where.inputs[0]) if where.op == "Where" else where
-    if test.op != "GreaterEqual" or test.inputs[0] != of_ids.inputs[0] or scalar(graph, test.inputs[1]) != 0:
-        return indices, ids, False
-    return of_indices.inputs[0], of_ids.inputs[0], True
-
-
-def before_flattening(graph: Graph, indices: TensorRef, shape: TensorRef) -> tuple[TensorRef, TensorRef]:
-    """Indices and dense shape before a SparseReshape that gives a matrix the shape that it has."""
-    node = graph.producer(indices)
-    before = node.inputs[0] if node.op == "SparseReshape" and node.name not in graph.fed else None
-    if before is None or node.controls or shape != TensorRef(node.name, 1):
-        return indices, shape
-    dims, old, new = graph.shape(before).dims, node.inputs[1], graph.producer(node.inputs[2])
-    if dims is None or dims[1:] != (2,) or new.op != "Pack" or len(new.inputs) != 2:
-        return indices, shape
-    rows, columns = graph.producer(new.inputs[0]), graph.producer(new.inputs[1])
-    cut = graph.producer(rows.inputs[0]) if rows.op == "Prod" else rows
-    sizes = constant(graph, cut.inputs[2]) if cut.op == "Slice" else None
-    if sizes is None or sizes.tolist() != [1] or cut.inputs[0] != old or scalar(graph, cut.inputs[1]) != 0:
-        return indices, shape
-    if columns.op != "GatherV2" or columns.inputs[0] != old or scalar(graph, columns.inputs[1]) != 1:
-        return indices, shape
-    return before, old

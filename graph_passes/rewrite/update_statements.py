@@ -15,8 +15,10 @@ from graph_passes.analysis.update_rules import FUSED_RULES, fused_writes
 from graph_passes.ir import Graph, Node, TensorRef, product
 from graph_passes.ir.op_defs import op_def
 from graph_passes.rewrite.packed_nodes import DTYPES
+from graph_passes.rewrite.pooled_gradients import PACKET
+from graph_passes.rewrite.statement import NotPackable, Statement
 from graph_passes.rewrite.update_ids import Guards, UpdateIds, trace_update_ids
-from graph_passes.rewrite.update_trace import NotPackable, Statement, Tracer
+from graph_passes.rewrite.update_trace import Tracer
 
 _DENSE = {"AssignVariableOp": "assign", "AssignAddVariableOp": "add", "AssignSubVariableOp": "sub"}
 _SCATTERS = {
@@ -83,13 +85,22 @@ class StatementReader:
         expressions: where expressions are stored.
         contexts: see `graph_passes.analysis.control_flow.contexts`.
         states: roots of all variables that some update writes.
+        any_order: whether distinct rows that are no whole packets may come in any order: see `needs_order`.
     """
 
-    def __init__(self, graph: Graph, expressions: Expressions, contexts: dict[str, Context], states: frozenset[str]):
+    def __init__(
+        self,
+        graph: Graph,
+        expressions: Expressions,
+        contexts: dict[str, Context],
+        states: frozenset[str],
+        any_order: bool = True,
+    ):
         self._graph = graph
         self._expressions = expressions
         self._contexts = contexts
         self._states = states
+        self._any_order = any_order
 
     def read(self, node: Node) -> Statement:
         """The statement of a node of `written`.
@@ -107,7 +118,7 @@ class StatementReader:
         for split in (True, False):  # ids that come in parts while the gradient does not are read as a whole
             statement = Statement(node, table.shape, _dtype(node))  # type: ignore[arg-type]
             guards = Guards(self._graph, self._contexts, innermost)
-            tracer = Tracer(self._graph, self._expressions, statement, guards, self._states)
+            tracer = Tracer(self._graph, self._expressions, statement, guards, self._states, self._any_order)
             tracer.split = split
             try:
                 self._fill(statement, table, tracer, guards)
@@ -121,6 +132,16 @@ class StatementReader:
                     statement.ids = self._filled(statement, tracer.ids_before_filling)
                 return statement
         raise NotPackable("update_arithmetic", "Its gradient comes in other parts than its ids.")
+
+    def needs_order(self, statement: Statement) -> bool:
+        """Whether the bits depend on the order of the distinct rows, which was not looked at.
+
+        TensorFlow computes rsqrt in packets, and what is left at the end of a tensor in another way.
+        """
+        values = [write.value for write in statement.writes]
+        filled = statement.ids is not None and statement.ids.fill >= 0
+        narrow = (product((statement.shape.dims or ())[1:]) or 1) % PACKET != 0
+        return filled and narrow and bool(self._expressions.leaves(values, "unique_rsqrt"))
 
     def _filled(self, statement: Statement, ids: UpdateIds) -> UpdateIds:
         """Ids from before empty rows were filled; gradients with a row for each id know only those from after."""

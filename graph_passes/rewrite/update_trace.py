@@ -7,7 +7,6 @@ element on rows of one table; what it ends in are the leaves of the update's exp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from graph_passes.analysis.constants import scalar
 from graph_passes.analysis.devices import device_type
@@ -20,43 +19,17 @@ from graph_passes.analysis.update_expressions import (
     STATE,
     TABLE,
     Expressions,
-    Write,
 )
-from graph_passes.ir import DType, Graph, Node, Shape, TensorRef, product
+from graph_passes.ir import Graph, Node, TensorRef, product
 from graph_passes.rewrite.elementwise import COMPOSITION, ELEMENTWISE, OF_UNIQUE_ROWS
-from graph_passes.rewrite.gradients import trace_gradient
+from graph_passes.rewrite.gradients import GradientSource, trace_gradient
 from graph_passes.rewrite.ids import RESHAPES
-from graph_passes.rewrite.pooled_gradients import POOLING_GRADIENTS, pooled_gradient
+from graph_passes.rewrite.pooled_gradients import PACKET, POOLING_GRADIENTS, pooled_gradient
+from graph_passes.rewrite.statement import NotPackable, Statement
 from graph_passes.rewrite.update_ids import Guards, UpdateIds, through_casts, trace_update_ids
+from graph_passes.rewrite.weighted_gradients import weighted_gradient
 
 _MAX_ADDENDS = 8  # AddN adds this many inputs in one go, from left to right
-
-
-class NotPackable(Exception):  # noqa: N818  a reason, not a fault
-    """Why a write is no update that can be packed: a reason code and a sentence."""
-
-    def __init__(self, code: str, detail: str = ""):
-        super().__init__(code)
-        self.code, self.detail = code, detail
-
-
-@dataclass
-class Statement:
-    """One node that writes variables, as an update.
-
-    Attributes:
-        node: the node.
-        writes: what it does, in order.
-        shape: static shape of every variable that it writes or reads as a state.
-        dtype: their dtype.
-        ids: the ids whose rows it works on; None when it needs none.
-    """
-
-    node: Node
-    shape: Shape
-    dtype: DType
-    writes: list[Write] = field(default_factory=list)
-    ids: UpdateIds | None = None
 
 
 class Tracer:
@@ -68,16 +41,24 @@ class Tracer:
         statement: what is found out is noted here.
         guards: see `graph_passes.rewrite.update_ids.Guards`.
         states: roots of the variables that some update writes; a whole read of another variable is a table gradient.
+        any_order: whether distinct rows that are no whole packets may come in any order.
     """
 
     def __init__(
-        self, graph: Graph, expressions: Expressions, statement: Statement, guards: Guards, states: frozenset[str]
+        self,
+        graph: Graph,
+        expressions: Expressions,
+        statement: Statement,
+        guards: Guards,
+        states: frozenset[str],
+        any_order: bool,
     ):
         self._graph = graph
         self._expressions = expressions
         self._statement = statement
         self._guards = guards
         self._states = states
+        self._any_order = any_order
         self._memo: dict[tuple[TensorRef, int], int] = {}
         self.split = True
         self.ids_before_filling: UpdateIds | None = None
@@ -103,7 +84,9 @@ class Tracer:
         node = self._graph.producer(ref)
         if node.name not in self._graph.fed and ref.port == 0:
             if node.op == "UnsortedSegmentSum" and node.inputs[1] == TensorRef(unique.name, 1):
-                return self._expressions.make("segment_sum", self.per_id(node.inputs[0]))
+                weighted = self._weighted(node)
+                value = self.per_id(node.inputs[0]) if weighted is None else weighted
+                return self._expressions.make("segment_sum", value)
             if node.op == "UnsortedSegmentSum" and self._is_of_distinct(node.inputs[1], unique):
                 return self.unique_rows(node.inputs[0], unique)
             if node.op in POOLING_GRADIENTS and node.inputs[1] == TensorRef(unique.name, 1):
@@ -124,10 +107,26 @@ class Tracer:
     def _pooled(self, node: Node) -> int:
         """The gradient of a pooled lookup, of which each id takes the row that it went into."""
         ids, row = self._statement.ids, product((self._statement.shape.dims or ())[1:])
-        on_gpu = device_type(node.device) == "GPU"
-        if ids is None or ids.joined or not row or on_gpu or self._statement.dtype not in ("float32", "float64"):
+        if ids is None or ids.joined or not row or not self._takes_pools():
             raise NotPackable("update_arithmetic", f"'{node.name}' is the gradient of a pooled lookup.")
-        source, before = pooled_gradient(self._graph, node, ids, row)
+        may_fill = self._any_order or row % PACKET == 0
+        return self._of_pool(*pooled_gradient(self._graph, node, ids, row, may_fill))
+
+    def _weighted(self, node: Node) -> int | None:
+        """The gradient of weighted ids, which `node` sums for distinct ones; None: it is none of weighted ids."""
+        ids, row = self._statement.ids, product((self._statement.shape.dims or ())[1:])
+        if ids is None or ids.joined or not row or not self._takes_pools():
+            return None
+        may_fill = self._any_order or row % PACKET == 0
+        found = weighted_gradient(self._graph, node.inputs[0], row, ids if may_fill else None)
+        return None if found is None else self._of_pool(*found)
+
+    def _takes_pools(self) -> bool:
+        """Whether packed updates take gradients of pooled ids, on this device and of this dtype."""
+        on_gpu = device_type(self._statement.node.device) == "GPU"
+        return not on_gpu and self._statement.dtype in ("float32", "float64")
+
+    def _of_pool(self, source: GradientSource, before: UpdateIds | None) -> int:
         if self._has_pooled and before != self.ids_before_filling:
             raise NotPackable("update_arithmetic", "Its parts work on different ids.")
         self._has_pooled, self.ids_before_filling = True, before
@@ -281,12 +280,17 @@ class Tracer:
         if not row:
             raise NotPackable("update_arithmetic", "The width of the table is not known.")
         if not ids.joined:
-            return self._expressions.leaf(GRADIENT, (trace_gradient(self._graph, ref, row),))
+            return self._expressions.leaf(GRADIENT, (self._gradient_rows(ref, row),))
         node = self._graph.producer(ref)
         if node.op != "ConcatV2" or len(node.inputs) != len(ids.segments) + 1 or node.name in self._graph.fed:
             raise NotPackable("parts_differ")
-        parts = tuple(trace_gradient(self._graph, part, row) for part in node.inputs[:-1])
+        parts = tuple(self._gradient_rows(part, row) for part in node.inputs[:-1])
         return self._expressions.leaf(GRADIENT, parts)
+
+    def _gradient_rows(self, ref: TensorRef, row: int) -> GradientSource:
+        """Where gradient rows are read, one for each id: perhaps where ids that were pooled share them."""
+        found = weighted_gradient(self._graph, ref, row) if self._takes_pools() else None
+        return trace_gradient(self._graph, ref, row) if found is None else found[0]
 
 
 def _agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:

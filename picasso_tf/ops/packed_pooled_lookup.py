@@ -32,9 +32,9 @@ def packed_pooled_lookup(
 ) -> tf.Tensor | list[tf.Tensor]:
     """Looks up all ids of each row of `ids[i]` in `tables[i]` and combines them, for all i at once.
 
-    The result is that of `[tf.nn.embedding_lookup_sparse(table, i, w, combiner=c) ...]`, bit for bit; rows without ids
-    are kept, also at the end. With `drop_negative` it is that of `tf.nn.safe_embedding_lookup_sparse`, but for the
-    shape of ids of rank 3 or more. There is no gradient.
+    The result is that of `[tf.nn.embedding_lookup_sparse(table, i, w, combiner=c) ...]` in a graph, bit for bit; rows
+    without ids are kept, also at the end. With `drop_negative` it is that of `tf.nn.safe_embedding_lookup_sparse`, but
+    for the shape of ids of rank 3 or more. There is no gradient.
 
     Args:
         tables: `tf.Variable`s or Keras variables of shape [rows, ...], all of one dtype: float16, bfloat16, float32

@@ -24,11 +24,14 @@ class PooledGradient:
             a matrix whose column 0 gives it.
         combiner: "sum", "mean" or "sqrtn". An output row of n ids gives each of them its gradient times 1, 1 / n or
             1 / sqrt(n), as the gradients of TensorFlow's SparseSegment ops do.
+        weights: for each id a number that its gradient is multiplied by, of the dtype of `values`; then the combiner
+            is "sum". None: no such.
     """
 
     values: Any
     rows: Any
     combiner: str = "sum"
+    weights: Any = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,7 @@ def _call(
         gradients=inputs.gradients or [tf.zeros([0], inputs.variables[0].dtype)],
         scalars=inputs.scalars,
         pools=inputs.pools,
+        weights=inputs.weights,
         rule=rule,
         program=list(program),
         results=list(results),
@@ -176,6 +180,7 @@ def _call(
         segment_pitch=[0] * len(inputs.segment_gradients),
         gradient_pool=inputs.gradient_pool if inputs.pools else [],
         gradient_combiner=inputs.gradient_combiner if inputs.pools else [],
+        gradient_weights=inputs.gradient_weights if inputs.weights else [],
         drop_negative=drop_negative,
         name=name,
     )
@@ -195,14 +200,20 @@ class _Inputs:
     pools: list[tf.Tensor] = field(default_factory=list)
     gradient_pool: list[int] = field(default_factory=list)
     gradient_combiner: list[str] = field(default_factory=list)
+    weights: list[tf.Tensor] = field(default_factory=list)
+    gradient_weights: list[int] = field(default_factory=list)
 
     def add_row_gradient(self, value: Any) -> None:
         pooled = value if isinstance(value, PooledGradient) else None
         self.segment_gradients.append(self.add_gradient(value if pooled is None else pooled.values))
         self.gradient_pool.append(-1 if pooled is None else len(self.pools))
         self.gradient_combiner.append("sum" if pooled is None else pooled.combiner)
+        weighted = pooled is not None and pooled.weights is not None
+        self.gradient_weights.append(len(self.weights) if weighted else -1)
         if pooled is not None:
             self.pools.append(tf.convert_to_tensor(pooled.rows))
+        if pooled is not None and pooled.weights is not None:
+            self.weights.append(tf.convert_to_tensor(pooled.weights, self.variables[0].dtype))
 
     def add_gradient(self, value: Any) -> int:
         self.gradients.append(tf.convert_to_tensor(value, self.variables[0].dtype))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graph_passes.analysis.constants import constant, scalar
-from graph_passes.ir import TensorRef
+from graph_passes.ir import DType, Graph, Node, TensorRef
 from tests.support.lines import graph
 from tests.support.rewrite import graph_of
 
@@ -43,3 +43,8 @@ def test_a_scalar_has_one_element_of_any_rank() -> None:
     assert scalar(found, TensorRef("single")) == 2.5
     assert scalar(found, TensorRef("many")) is None
     assert scalar(found, TensorRef("arg")) is None
+
+
+def test_a_const_that_a_pass_made_holds_an_array() -> None:
+    node = Node("made", "Const", attrs={"dtype": DType("int32"), "value": np.asarray(7, np.int32)})
+    assert scalar(Graph({"made": node}), TensorRef("made")) == 7

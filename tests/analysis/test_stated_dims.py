@@ -37,6 +37,8 @@ def dims_of(arithmetic) -> tuple[int | None, ...] | None:
         (lambda x, v: tf.concat([tf.slice(v, [0], [1]), tf.slice(tf.shape(x), [2], [1])], 0), (None, 8)),
         (lambda x, v: tf.concat([[4], tf.shape(x)], 0), (4, None, 3, 8)),
         (lambda x, v: tf.cast(tf.shape(x), tf.int64), (None, 3, 8)),
+        (lambda x, v: tf.stack([tf.shape(x)[0], 8]), (None, 8)),
+        (lambda x, v: tf.stack([[1, 2], tf.shape(x)[1:]])[0], (None, None)),
         (lambda x, v: v, (None, None)),
         (lambda x, v: v + 1, (None, None)),
         (lambda x, v: tf.constant([2, 3]), (2, 3)),

@@ -46,7 +46,7 @@ def test_what_waits_for_a_node_that_goes_waits_for_what_it_needed() -> None:
 
 
 def test_a_sum_that_tensorflow_made_in_place_stays() -> None:
-    """TensorFlow's memory optimizer writes an AddN so; only control edges tell that the additions come before the end."""
+    """TensorFlow's memory optimizer writes an AddN so; only control edges tell that the additions come first."""
     lines = [
         'v = TemporaryVariable() {dtype = float32, shape = <10,4>, var_name = "v"} -> <10,4>',
         "zeros = Const() {dtype = float32, value = float32[](0.0)} -> <>",

@@ -291,6 +291,7 @@ def test_inferred_shapes():
             segments=[segments, splits],
             rows=[rows, tf.constant([3, 5, 7]), tf.constant(6)],
             dense=[tf.zeros([6, 2])],
+            weights=[],
             **spec.attributes(),
         )
 

@@ -215,6 +215,7 @@ def test_attributes_are_checked_when_a_graph_is_made(attribute, value, sentence)
             segments=[tf.range(3)],
             rows=[],
             dense=[tf.zeros([0])],
+            weights=[],
             **(one().attributes() | {attribute: value}),
         )
 
@@ -229,7 +230,13 @@ def test_ranks_are_checked_when_a_graph_is_made():
     def function(ids, segments, splits):
         spec = SPLITS if splits else one()
         return library.ops().picasso_packed_pooled_lookup(
-            tables=[table.handle], ids=[ids], segments=[segments], rows=[], dense=[tf.zeros([0])], **spec.attributes()
+            tables=[table.handle],
+            ids=[ids],
+            segments=[segments],
+            rows=[],
+            dense=[tf.zeros([0])],
+            weights=[],
+            **spec.attributes(),
         )
 
     for ids, segments, splits in (([2, 2], [2], False), ([2], [2, 2, 2], False), ([2], [2, 2], True), ([2], [], True)):

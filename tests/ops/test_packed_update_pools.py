@@ -33,11 +33,11 @@ RULES = {  # with the numbers of states and parameters
 COUNTS = [3, 0, 1, 12, 2, 0, 0, 7, 1, 100, 5, 0]  # ids of each pooled row
 
 
-def check(spec, all_rows, variables, ids, gradients, scalars, pools):
+def check(spec, all_rows, variables, ids, gradients, scalars, pools, weights=()):
     """Asserts that op and oracle give the same bits."""
     held = [tf.Variable(variable) for variable in variables]
-    wanted = oracle.packed_update(spec, all_rows, variables, ids, gradients, scalars, pools)
-    oracle.run(spec, all_rows, held, ids, gradients, scalars, pools)
+    wanted = oracle.packed_update(spec, all_rows, variables, ids, gradients, scalars, pools, weights)
+    oracle.run(spec, all_rows, held, ids, gradients, scalars, pools, weights)
     for found, value in zip(held, wanted, strict=True):
         assert found.numpy().dtype == value.dtype
         assert bits(found.numpy()) == bits(value)
@@ -237,7 +237,7 @@ def calls(draw):
     program, results = draw(programs(num_states))
     if draw(st.booleans()):
         program = tuple(re.sub(r"^rsqrt (?=[st]\d)", "unique_rsqrt ", one) for one in program)
-    ids, gradients, pools, segments, tables, variables = [], [], [], [], [], []
+    ids, gradients, pools, segments, tables, variables, weights = [], [], [], [], [], [], []
     for t in range(draw(st.integers(1, 3))):
         rows, row = draw(st.sampled_from([1, 2, 7, 30, 190, 700])), draw(st.sampled_from([1, 2, 3, 5, 8, 33]))
         variables += [numbers((rows, row), dtype, seed=draw(st.integers(0, 9))) for _ in range(num_states)]
@@ -250,7 +250,7 @@ def calls(draw):
             count, hot = draw(st.sampled_from([0, 1, 7, 40, 300])), draw(st.integers(1, rows))
             values = random.integers(0 if fill < 0 else -hot, hot, count)
             ids.append(values.astype(draw(st.sampled_from([np.int32, np.int64]))))
-            read, given_pools = [], []
+            read, given_pools, given_weights = [], [], []
             for g in range(2):
                 pooled, again = fill >= 0 or draw(st.booleans()), fill >= 0 and g == 1  # with a fill the same pool
                 if not again:
@@ -262,15 +262,20 @@ def calls(draw):
                 gradients.append(numbers((num_rows, row if as_it_is else pitch), dtype, seed=len(gradients)))
                 read.append((len(gradients) - 1, *where))
                 given_pools.append((len(pools) - again if pooled else -1, draw(st.sampled_from(COMBINERS))))
+                weighted = given_pools[-1][0] >= 0 and given_pools[-1][1] == "sum" and draw(st.booleans())
+                given_weights.append(len(weights) if weighted else -1)
+                if weighted:
+                    weights.append(numbers((count, 1), dtype, seed=len(weights)))
                 if pooled and not again:
                     owners = random.integers(0, num_rows, count)
                     owners = np.sort(owners) if draw(st.booleans()) else owners
                     pool_dtype = draw(st.sampled_from([np.int32, np.int64]))
                     pools.append(pool_of(owners, pool_dtype, matrix=draw(st.booleans())))
-            segments.append(Segment(t, len(ids) - 1, tuple(read), pools=tuple(given_pools), fill=fill))
+            options = {"pools": tuple(given_pools), "fill": fill, "weights": tuple(given_weights)}
+            segments.append(Segment(t, len(ids) - 1, tuple(read), **options))
     scalars = [np.array(value, dtype.as_numpy_dtype) for value in (0.3, -1.7)]
     spec = Spec(program, results, tuple(tables), tuple(segments), num_row_gradients=2)
-    return spec, draw(st.booleans()), variables, ids, gradients, scalars, pools
+    return spec, draw(st.booleans()), variables, ids, gradients, scalars, pools, weights
 
 
 @settings(max_examples=300, deadline=None)

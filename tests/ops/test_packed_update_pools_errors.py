@@ -26,12 +26,15 @@ def refused(sentence):
     return pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=re.escape(sentence))
 
 
-def check_refused(sentence, all_rows, spec=SPEC, *, dtype=tf.float32, ids=(IDS,), gradients=(ROWS,), pools=(POOL,)):
+def check_refused(
+    sentence, all_rows, spec=SPEC, *, dtype=tf.float32, ids=(IDS,), gradients=(ROWS,), pools=(POOL,), weights=()
+):
     """Asserts that a call on a table of 3 rows of 2 fails with one sentence, and writes nothing."""
     variables = [tf.Variable(tf.ones([3, 2], dtype)) for table in spec.tables for _ in table.states]
     gradients = [gradient.astype(dtype.as_numpy_dtype) for gradient in gradients]
     with refused(sentence) as caught:
-        oracle.run(spec, all_rows, variables, list(ids), gradients, [np.array(0.5, dtype.as_numpy_dtype)], pools)
+        scalars = [np.array(0.5, dtype.as_numpy_dtype)]
+        oracle.run(spec, all_rows, variables, list(ids), gradients, scalars, pools, weights)
     assert "\n" not in getattr(caught.value, "message", str(caught.value)).strip()
     for variable in variables:
         assert (variable.numpy() == 1).all()
@@ -99,6 +102,25 @@ def test_a_pool_of_no_columns(all_rows):
 def test_an_unknown_combiner(combiner, all_rows):
     sentence = f"`gradient_combiner[0]` must be 'sum', 'mean' or 'sqrtn', but it is '{combiner}'."
     check_refused(sentence, all_rows, with_segment(pools=((0, combiner),)))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("changes", "weights", "sentence"),
+    [
+        (
+            {},
+            np.ones(3, np.float32),
+            "weights 0 of segment 0 (table 'user') must have 4 elements, one for each id, but their shape is [3].",
+        ),
+        ({}, np.ones(4), "weights 0 must be float, as the gradients are, but they are double."),
+        ({"weights": (1,)}, np.ones(4, np.float32), "`gradient_weights[0]` must be in [-1, 1), but it is 1."),
+        ({"pools": ((0, "mean"),)}, np.ones(4, np.float32), "`gradient_weights[0]` must be -1 for a gradient that is "),
+    ],
+)
+def test_weights(changes, weights, sentence, all_rows):
+    spec = with_segment(**({"pools": ((0, "sum"),), "weights": (0,)} | changes))
+    check_refused(sentence, all_rows, spec, weights=[weights])
 
 
 @BOTH
@@ -178,6 +200,11 @@ def test_ids_beyond_the_table_are_refused_with_a_fill_too(all_rows):
             ["sum"] * 2,
             "`gradient_combiner` must have one entry for each row gradient of each segm",
         ),
+        (
+            "gradient_weights",
+            [-1, -1],
+            "`gradient_weights` must have one entry for each row gradient of each segment (1), but it has 2.",
+        ),
         ("segment_fill", [0, 0], "`segment_fill` must have one entry for each segment (1), but it has 2."),
     ],
 )
@@ -193,6 +220,7 @@ def test_attributes_are_checked_when_a_graph_is_made(attribute, value, sentence,
             gradients=[tf.constant(ROWS)],
             scalars=[tf.constant(0.5)],
             pools=[tf.constant(POOL)],
+            weights=[],
             **(SPEC.attributes() | {attribute: value}),
         )
 
@@ -206,6 +234,7 @@ def test_attributes_are_checked_when_a_graph_is_made(attribute, value, sentence,
     [
         (PooledGradient(ROWS, POOL[:3]), "must have 4 entries, one for each id, but it has shape [3]."),
         (PooledGradient(ROWS, POOL + 1), "entry 3 of pool 0 is row 3 of a gradient that has 3 rows"),
+        (PooledGradient(ROWS, POOL, weights=[1.0]), "must have 4 elements, one for each id, but their shape is [1]."),
         (PooledGradient(ROWS, POOL, "max"), "must be 'sum', 'mean' or 'sqrtn', but it is 'max'."),
     ],
 )

@@ -205,6 +205,14 @@ def test_a_size_that_something_else_reads_or_waits_for_keeps_its_place() -> None
     assert [item.members for item in report.packed] == [("f", "g", "h", "i", "sum")]
 
 
+def test_a_remainder_of_scalars_is_no_candidate() -> None:
+    check(
+        [scalar("k", 7, "int64"), arg("i", "int64", "<>", 3), binary("FloorMod", "m", "i, k", shape="<>")],
+        None,
+        fetches=["m"],
+    )
+
+
 def test_one_transform_alone_and_other_devices_are_declined() -> None:
     check([hashed("a", "s")], None, {"a": "single_transform"}, fetches=["a"])
     gpu = "b = Bucketize(n) {T = int64, boundaries = [1.0]} @ /device:GPU:0 -> <?>"

@@ -18,7 +18,7 @@ def splits_of(counts, dtype=np.int64):
     return np.concatenate([[0], np.cumsum(counts)]).astype(dtype)
 
 
-def run(spec, tables, ids, segments, rows=(), dense=()):
+def run(spec, tables, ids, segments, rows=(), dense=(), weights=()):
     """Calls the raw op as the graph pass emits it. Returns the outputs as arrays."""
     if not dense:
         dense = [np.zeros([0], tables[0].dtype.as_numpy_dtype)]  # names the dtype; no piece reads it
@@ -28,16 +28,17 @@ def run(spec, tables, ids, segments, rows=(), dense=()):
         segments=segments,
         rows=list(rows),
         dense=dense,
+        weights=list(weights),
         **spec.attributes(),
     )
     return [output.numpy() for output in outputs]
 
 
-def check(spec, tables, ids, segments, rows=(), dense=()):
+def check(spec, tables, ids, segments, rows=(), dense=(), weights=()):
     """Asserts that op and oracle give the same bits."""
     arrays = [table.numpy() for table in tables]
-    wanted = oracle.packed_pooled_lookup(spec, arrays, ids, segments, rows, list(dense))
-    for found, one in zip(run(spec, tables, ids, segments, rows, dense), wanted, strict=True):
+    wanted = oracle.packed_pooled_lookup(spec, arrays, ids, segments, rows, list(dense), weights)
+    for found, one in zip(run(spec, tables, ids, segments, rows, dense, weights), wanted, strict=True):
         assert_same_bits(found, one)
 
 

@@ -23,6 +23,8 @@ class Lookup:
     fill: int = -1
     name: str = "lookup"
     sort: bool = False
+    weights: int = -1
+    drop_weightless: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Spec:
     def attributes(self) -> dict:
         """The attributes of the op, by name."""
         pieces = [(i, *piece) for i, output in enumerate(self.outputs) for piece in output.pieces]
-        fields = ("table", "ids", "segments", "rows", "combiner", "drop", "fill", "sort")
+        fields = ("table", "ids", "segments", "rows", "combiner", "drop", "fill", "sort", "weights", "drop_weightless")
         shapes = [output.shape for output in self.outputs]
         return {
             **{f"lookup_{key}": [getattr(lookup, key) for lookup in self.lookups] for key in fields},
@@ -50,19 +52,21 @@ class Spec:
         }
 
 
-def packed_pooled_lookup(spec: Spec, tables: list, ids: list, segments: list, rows: list, dense: list = ()) -> list:
+def packed_pooled_lookup(
+    spec: Spec, tables: list, ids: list, segments: list, rows: list, dense: list = (), weights: list = ()
+) -> list:
     """What the op returns, for inputs that it accepts."""
     outputs = []
     for output in spec.outputs:
         if output.shape is None:
-            outputs.append(_pooled(spec, spec.lookups[output.pieces[0][0]], tables, ids, segments, rows))
+            outputs.append(_pooled(spec, spec.lookups[output.pieces[0][0]], tables, ids, segments, rows, weights))
             continue
         bands = []
         for source, width in output.pieces:
             if source < 0:
                 bands.append(dense[-1 - source].reshape(-1, width))
                 continue
-            band = _pooled(spec, spec.lookups[source], tables, ids, segments, rows)
+            band = _pooled(spec, spec.lookups[source], tables, ids, segments, rows, weights)
             bands.append(band.reshape(len(band), width))
         outputs.append(np.concatenate(bands, axis=1).reshape(output.shape))
     return outputs
@@ -89,6 +93,40 @@ def combine(rows: np.ndarray, combiner: str) -> np.ndarray:
     return total.astype(rows.dtype)
 
 
+def combine_weighted(rows: np.ndarray, weights: np.ndarray, combiner: str) -> np.ndarray:
+    """One row of the output from one table row or more, each with a weight.
+
+    As Mul, SegmentSum and DivNoNan compute it; SegmentSum leaves the order of the additions to Eigen.
+    """
+    compute = np.dtype(np.float64 if rows.dtype == np.float64 else np.float32).type
+    count = len(rows)
+    products = (rows.astype(compute) * weights.reshape(-1, *[1] * (rows.ndim - 1))).reshape(count, -1)
+    packet = 32 // compute().itemsize
+    width = products.shape[1]
+    whole = width - width % packet if count >= 16 else 0
+    total = np.concatenate([_in_four_chains(products[:, :whole]), _from_zero(products[:, whole:])])
+    squares = weights * weights if combiner == "sqrtn" else weights
+    divisor = compute(0) if combiner == "sum" else _from_zero(squares[:, None])[0]
+    divisor = np.sqrt(divisor) if combiner == "sqrtn" else divisor
+    if combiner != "sum":
+        total = np.zeros_like(total) if divisor == 0 else total / divisor
+    return total.reshape(rows.shape[1:]).astype(rows.dtype)
+
+
+def _from_zero(rows: np.ndarray) -> np.ndarray:
+    """Sums over axis 0 from the first row on; a row by itself is copied."""
+    return rows[0] if len(rows) == 1 else _left_to_right(np.concatenate([np.zeros_like(rows[:1]), rows]))
+
+
+def _in_four_chains(rows: np.ndarray) -> np.ndarray:
+    """Sums over axis 0: every fourth row, then those four sums, then what is left."""
+    if not rows.size:
+        return rows[0]
+    quarter = len(rows) // 4 * 4
+    chains = [_from_zero(rows[chain:quarter:4]) for chain in range(4)]
+    return _left_to_right(np.concatenate([chains, rows[quarter:]]))
+
+
 def row_of_each_id(segments: np.ndarray, splits: bool, sizes: np.ndarray | None) -> np.ndarray:
     """The output row that each id belongs to."""
     if splits:
@@ -108,12 +146,18 @@ def _left_to_right(rows: np.ndarray) -> np.ndarray:
     return total
 
 
-def _pooled(spec: Spec, lookup: Lookup, tables: list, ids: list, segments: list, rows: list) -> np.ndarray:
+def _pooled(
+    spec: Spec, lookup: Lookup, tables: list, ids: list, segments: list, rows: list, weights: list
+) -> np.ndarray:
     table, values, splits = tables[lookup.table], ids[lookup.ids], spec.splits[lookup.segments]
     sizes = None if lookup.rows < 0 else rows[lookup.rows]
     owners = row_of_each_id(segments[lookup.segments], splits, sizes)
-    if lookup.drop:
-        owners, values = owners[values >= 0], values[values >= 0]
+    weight = None if lookup.weights < 0 else weights[lookup.weights].reshape(-1)
+    counts = values >= 0 if lookup.drop else np.ones(len(values), bool)
+    if lookup.drop_weightless:
+        counts &= weight > 0
+    owners, values = owners[counts], values[counts]
+    weight = None if weight is None else weight[counts]
     if splits:
         count = len(segments[lookup.segments]) - 1
     elif sizes is None:
@@ -123,7 +167,9 @@ def _pooled(spec: Spec, lookup: Lookup, tables: list, ids: list, segments: list,
     out = np.zeros((count, *table.shape[1:]), table.dtype)
     for row in range(count):
         mine = values[owners == row]
-        if len(mine):
+        if len(mine) and weight is not None:
+            out[row] = combine_weighted(table[mine], weight[owners == row], lookup.combiner)
+        elif len(mine):
             out[row] = combine(table[mine], lookup.combiner)
         elif lookup.fill >= 0:
             out[row] = table[lookup.fill]

@@ -18,6 +18,7 @@ class Segment:
     """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span, pitch).
 
     `pools` holds for each gradient (pool, combiner), pool being -1 where it has a row for each id; empty: all have.
+    `weights` holds for each gradient which weights its ids have, or -1; empty: none have.
     """
 
     table: int
@@ -29,6 +30,7 @@ class Segment:
     narrow: bool = False
     pools: tuple[tuple[int, str], ...] = ()
     fill: int = -1
+    weights: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,15 @@ class Spec:
             "gradient_pool": [pool for pool, _ in pools],
             "gradient_combiner": [combiner for _, combiner in pools],
             "segment_fill": [segment.fill for segment in self.segments],
+            "gradient_weights": [
+                one for segment in self.segments for one in segment.weights or (-1,) * self.num_row_gradients
+            ],
         }
 
 
-def run(spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list, pools=()) -> None:
+def run(
+    spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list, pools=(), weights=()
+) -> None:
     """Calls the raw op as a graph pass emits it, on tf.Variables."""
     ops = library.ops()
     op = ops.picasso_packed_dense_update if all_rows else ops.picasso_packed_sparse_update
@@ -103,12 +110,13 @@ def run(spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list,
         gradients=gradients,
         scalars=scalars,
         pools=list(pools),
+        weights=list(weights),
         **spec.attributes(),
     )
 
 
 def packed_update(
-    spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list, pools=()
+    spec: Spec, all_rows: bool, variables: list, ids: list, gradients: list, scalars: list, pools=(), weights=()
 ) -> list[np.ndarray]:
     """What the variables, given as arrays, hold after the op."""
     after = list(variables)
@@ -127,7 +135,7 @@ def packed_update(
                 part
                 for segment, one, order, fill in zip(segments, named, orders, fills, strict=True)
                 for part in (
-                    _gradient_of_ids(segment, i, one, gradients, pools, row)[order],
+                    _weighted(segment, i, _gradient_of_ids(segment, i, one, gradients, pools, row), weights)[order],
                     np.zeros((len(fill), row), states[0].dtype),
                 )
             ]
@@ -172,6 +180,12 @@ def _gradient_of_ids(segment: Segment, i: int, named: np.ndarray, gradients: lis
     found = np.zeros((len(named), row), pooled.dtype)
     found[counted] = (pooled * scales.astype(pooled.dtype)[:, None])[owners[counted]]
     return found
+
+
+def _weighted(segment: Segment, i: int, gradient: np.ndarray, weights: list) -> np.ndarray:
+    """Gradient i of a segment, times the weights of the ids."""
+    number = segment.weights[i] if segment.weights else -1
+    return gradient if number < 0 else gradient * weights[number].reshape(-1, 1)
 
 
 def _fills(segment: Segment, named: np.ndarray, gradients: list, pools: list, row: int) -> np.ndarray:

@@ -19,6 +19,8 @@ struct Pool {
   int64_t pitch = 1;  // from one to the next
   int64_t num_rows = 0;            // of the gradient
   const double* scales = nullptr;  // of each row; nullptr: 1
+  const void* weights = nullptr;   // of each id, float or double; then there are no scales
+  bool weights_are_double = false;
   const void* zeros = nullptr;     // a row of the table, for ids that fill empty rows
   // Ids by rows, where they do not come so: id number j is the order[j]-th. Else nullptr.
   const int64_t* order = nullptr;
@@ -27,6 +29,17 @@ struct Pool {
     if (order != nullptr) id = order[id];
     if (rows_are_int64) return static_cast<const int64_t*>(rows)[id * pitch];
     return static_cast<const int32_t*>(rows)[id * pitch];
+  }
+
+  bool IsScaled() const { return scales != nullptr || weights != nullptr; }
+
+  // What id number `id` multiplies its gradient row by.
+  double ScaleOf(int64_t id) const {
+    if (scales != nullptr) return scales[RowOf(id)];
+    if (weights == nullptr) return 1.0;
+    if (order != nullptr) id = order[id];
+    if (weights_are_double) return static_cast<const double*>(weights)[id];
+    return static_cast<const float*>(weights)[id];
   }
 };
 
@@ -102,8 +115,7 @@ inline double GradientScale(const Table& table, int gradient, int64_t id) {
   const Segment& segment = SegmentOf(table, id);
   const Pool* pool = segment.gradients[gradient].pool;
   const int64_t j = id - segment.first_id;
-  if (pool == nullptr || pool->scales == nullptr || j >= segment.num_ids) return 1.0;
-  return pool->scales[pool->RowOf(j)];
+  return pool == nullptr || j >= segment.num_ids ? 1.0 : pool->ScaleOf(j);
 }
 
 }  // namespace packed_update

@@ -99,6 +99,35 @@ absl::Status ReadPools(const RawAttrs& raw, size_t count, Attrs* attrs) {
   return absl::OkStatus();
 }
 
+// Weights of the ids of each pooled gradient: none at all where `gradient_weights` is empty.
+absl::Status ReadWeights(const RawAttrs& raw, size_t count, Attrs* attrs) {
+  const char* op = attrs->op;
+  for (size_t i = 0; i < raw.weights_types.size(); ++i) {
+    if (raw.weights_types[i] == attrs->dtype) continue;
+    return InvalidIn(op, "weights ", i, " must be ", DataTypeString(attrs->dtype),
+                     ", as the gradients are, but they are ", DataTypeString(raw.weights_types[i]),
+                     ".");
+  }
+  if (raw.gradient_weights.empty()) return absl::OkStatus();
+  TF_RETURN_IF_ERROR(CheckLength(op, "gradient_weights", raw.gradient_weights.size(), count,
+                                 "row gradient of each segment"));
+  size_t at = 0;
+  for (SegmentSpec& segment : attrs->segments) {
+    for (GradientSpec& gradient : segment.gradients) {
+      const int64_t weights = raw.gradient_weights[at];
+      TF_RETURN_IF_ERROR(
+          CheckIndex(op, "gradient_weights", at, weights, -1, raw.weights_types.size()));
+      gradient.weights = static_cast<int>(weights);
+      if (weights >= 0 && (gradient.pool < 0 || gradient.combiner != Combiner::kSum)) {
+        return InvalidIn(op, "`gradient_weights[", at, "]` must be -1 for a gradient that is not ",
+                         "of pooled ids or whose combiner is not 'sum', but it is ", weights, ".");
+      }
+      ++at;
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadFills(const RawAttrs& raw, Attrs* attrs) {
   if (raw.segment_fill.empty()) return absl::OkStatus();
   const size_t n = attrs->segments.size();
@@ -146,13 +175,14 @@ absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_pitch", at, pitch, 0, kMaxColumns));
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_span", at, span, 0, pitch + 1));
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_first", at, first, 0, pitch - span + 1));
-      segment.gradients.push_back({gradients[i][g], first, span, pitch, -1, Combiner::kSum});
+      segment.gradients.push_back({gradients[i][g], first, span, pitch, -1, Combiner::kSum, -1});
     }
     TableSpec& table = attrs->tables[segment.table];
     if (table.num_segments++ == 0) table.first_segment = i;
     attrs->segments.push_back(segment);
   }
   TF_RETURN_IF_ERROR(ReadPools(raw, n * each, attrs));
+  TF_RETURN_IF_ERROR(ReadWeights(raw, n * each, attrs));
   return ReadFills(raw, attrs);
 }
 
@@ -167,6 +197,7 @@ absl::Status CheckAttrs(Extent extent, const RawAttrs& raw, Attrs* attrs) {
   attrs->num_gradients = raw.num_gradients;
   attrs->num_scalars = raw.num_scalars;
   attrs->num_pools = raw.pools_types.size();
+  attrs->num_weights = raw.weights_types.size();
   attrs->drop_negative = raw.drop_negative;
   TF_RETURN_IF_ERROR(ReadProgram(raw, attrs));
   TF_RETURN_IF_ERROR(ReadTables(raw, attrs));

@@ -34,6 +34,7 @@ struct GradientSpec {
   int64_t pitch;  // columns of the matrix that it is seen as
   int pool;       // -1: it has a row for each id
   Combiner combiner;
+  int weights;  // -1: ids of one row share its gradient alike
 };
 
 struct SegmentSpec : IdsSpec {
@@ -60,6 +61,7 @@ struct Attrs {
   int num_gradients;
   int num_scalars;
   int num_pools;
+  int num_weights;
   bool drop_negative;
   Program program;
   std::vector<TableSpec> tables;
@@ -69,6 +71,7 @@ struct Attrs {
   int GradientInput(int gradient) const { return IdsInput(num_ids) + gradient; }
   int ScalarInput(int scalar) const { return GradientInput(num_gradients) + scalar; }
   int PoolInput(int pool) const { return ScalarInput(num_scalars) + pool; }
+  int WeightsInput(int weights) const { return PoolInput(num_pools) + weights; }
 };
 
 // The attributes as they stand in the node.
@@ -77,11 +80,11 @@ struct RawAttrs {
   int num_variables, num_gradients, num_scalars;
   int num_states, num_row_gradients, num_table_gradients, num_parameters;
   bool drop_negative;
-  tensorflow::DataTypeVector ids_types, pools_types;
+  tensorflow::DataTypeVector ids_types, pools_types, weights_types;
   std::vector<std::string> program, results, table_names, gradient_combiner;
   std::vector<int64_t> table_variables, table_parameters, table_gradients;
   std::vector<int64_t> segment_table, segment_gradients, segment_first, segment_span, segment_pitch;
-  std::vector<int64_t> gradient_pool, segment_fill;
+  std::vector<int64_t> gradient_pool, gradient_weights, segment_fill;
   RawIds segment;
 };
 
@@ -117,6 +120,8 @@ absl::Status ReadAttrs(const Context& context, Extent extent, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("pools_types", &raw.pools_types));
   TF_RETURN_IF_ERROR(context.GetAttr("gradient_pool", &raw.gradient_pool));
   TF_RETURN_IF_ERROR(context.GetAttr("gradient_combiner", &raw.gradient_combiner));
+  TF_RETURN_IF_ERROR(context.GetAttr("weights_types", &raw.weights_types));
+  TF_RETURN_IF_ERROR(context.GetAttr("gradient_weights", &raw.gradient_weights));
   TF_RETURN_IF_ERROR(context.GetAttr("segment_fill", &raw.segment_fill));
   TF_RETURN_IF_ERROR(context.GetAttr("drop_negative", &raw.drop_negative));
   return CheckAttrs(extent, raw, attrs);

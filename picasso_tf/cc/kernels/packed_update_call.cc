@@ -158,6 +158,16 @@ absl::Status Call::BindPool(const std::string& reader, const GradientSpec& spec,
   pool->rows_are_int64 = rows.dtype() == tensorflow::DT_INT64;
   pool->pitch = segment.num_ids == 0 ? 1 : rows.NumElements() / segment.num_ids;
   pool->num_rows = gradient_row == 0 ? segment.num_ids : elements / gradient_row;
+  if (spec.weights >= 0) {
+    const Tensor& weights = context_->input(attrs_.WeightsInput(spec.weights));
+    if (weights.NumElements() != segment.num_ids) {
+      return InvalidIn(attrs_.op, "weights ", spec.weights, " of ", reader, " must have ",
+                       segment.num_ids, " elements, one for each id, but their shape is ",
+                       weights.shape().DebugString(), ".");
+    }
+    pool->weights = weights.data();
+    pool->weights_are_double = weights.dtype() == tensorflow::DT_DOUBLE;
+  }
   if (segment.fill >= 0) {
     zeros_.emplace_back(row * tensorflow::DataTypeSize(attrs_.dtype));
     pool->zeros = zeros_.back().data();

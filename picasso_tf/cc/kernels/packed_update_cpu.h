@@ -20,14 +20,21 @@ namespace packed_update {
 
 constexpr int64_t kTaskBytes = 1 << 20;  // of memory traffic
 
-// A table is crowded if it has at least one id for so many rows.
+// A table is crowded if it has at least one id for so many rows. The ids that fill empty
+// rows do not count: all of one segment name the same row.
 constexpr int64_t kCrowdedRows = 2;
+
+inline bool IsCrowded(const Table& table) {
+  int64_t num_ids = 0;
+  for (int64_t i = 0; i < table.num_segments; ++i) num_ids += table.segments[i].num_ids;
+  return num_ids * kCrowdedRows >= table.rows;
+}
 
 // For SortedIds::Build. A crowded table is updated in groups of rows that follow each
 // other, so its ids need not be sorted further, and no row is looked for.
 template <typename T>
 int GroupBits(const Program& program, const Table& table) {
-  if (table.num_ids * kCrowdedRows < table.rows) return 0;
+  if (!IsCrowded(table)) return 0;
   if (PacketEnds<T>::NeedsSortedRows(program, table)) return 0;
   return BitsFor(TileRows(table) + 1) - 1;
 }

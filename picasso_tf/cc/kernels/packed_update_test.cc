@@ -149,6 +149,11 @@ class Model {
                                                                : 1);
     }
     CHECK(pool.FindScales(combiner, ids));
+    if (combiner == Combiner::kSum && Random(0, 2) > 0) {
+      expected.weights = RandomValues<T>(ids.num_ids);
+      pool.weights = expected.weights.data();
+      pool.weights_are_double = sizeof(T) == sizeof(double);
+    }
     return &pool;
   }
 
@@ -162,8 +167,10 @@ class Model {
     const Expected& expected = expected_.at(rows.pool);
     const int64_t row = expected.rows[j];
     const T* data = static_cast<const T*>(rows.data);
-    return Value<T>::Load(data[row * rows.pitch + rows.first + k]) *
-           static_cast<Compute<T>>(expected.scales[row]);
+    const Compute<T> scale = expected.weights.empty()
+                                 ? static_cast<Compute<T>>(expected.scales[row])
+                                 : Value<T>::Load(expected.weights[j]);
+    return Value<T>::Load(data[row * rows.pitch + rows.first + k]) * scale;
   }
 
   const Program& program_;
@@ -178,6 +185,7 @@ class Model {
   struct Expected {
     std::vector<int64_t> rows;   // of each id
     std::vector<double> scales;  // of each row
+    std::vector<T> weights;      // of each id
     std::vector<bool> has_id;
   };
   std::map<const Pool*, Expected> expected_;

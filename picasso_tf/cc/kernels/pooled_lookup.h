@@ -1,6 +1,6 @@
 // Packed pooled lookup: each row of an output combines the table rows of several
-// ids. Free of TensorFlow types; the CPU op and the stand-alone tests share what is
-// here, and so can a CUDA kernel.
+// ids. Free of TensorFlow types; the CPU op, the CUDA kernel and the stand-alone tests
+// share what is here.
 //
 // The sums have the bits of TensorFlow's SparseSegmentSum, SparseSegmentMean and
 // SparseSegmentSqrtN on CPU. These add the rows of n ids in groups: n mod 8 rows
@@ -8,7 +8,8 @@
 // before it is added to those before it. Up to nine rows are one group; its sum is
 // multiplied by the reciprocal of the divisor. Longer sums are divided. A row by
 // itself is copied. (ReduceImpl in tensorflow/core/kernels/
-// segment_reduction_ops_impl.h)
+// segment_reduction_ops_impl.h) Rows with weights are added in another order: see
+// pooled_weights.h.
 
 #ifndef PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_H_
 #define PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_H_
@@ -52,6 +53,10 @@ struct Lookup : IdList {
   bool drop_negative = false;  // ids below 0 are as if they were not there
   int64_t fill = -1;           // table row for a row without ids; -1: zeros
   Combiner combiner = Combiner::kSum;
+  // One for each id, of the type that the table is computed in; null: there are none.
+  const void* weights = nullptr;
+  bool weights_are_double = false;
+  bool drop_weightless = false;  // ids whose weight is not above 0 are not there either
   const char* table = nullptr;
   int64_t row_bytes = 0;
 };
@@ -61,7 +66,7 @@ struct Piece : Lookup {
   char* out = nullptr;    // where row 0 goes
   int64_t out_pitch = 0;  // bytes from one row of the output to the next
 
-  bool IsDense() const { return id_kind == IdKind::kRowNumber; }
+  PICASSO_HOST_DEVICE bool IsDense() const { return id_kind == IdKind::kRowNumber; }
 };
 
 // One output: its pieces stand side by side in each of its rows.
@@ -86,6 +91,17 @@ PICASSO_HOST_DEVICE inline int64_t SegmentAs(const Segments& segments, int64_t j
 // Row of id `j`, or entry `j` of the row splits.
 PICASSO_HOST_DEVICE inline int64_t SegmentAt(const Segments& segments, int64_t j) {
   return segments.is_int64 ? SegmentAs<int64_t>(segments, j) : SegmentAs<int32_t>(segments, j);
+}
+
+PICASSO_HOST_DEVICE inline double WeightAt(const Lookup& lookup, int64_t j) {
+  if (lookup.weights_are_double) return static_cast<const double*>(lookup.weights)[j];
+  return static_cast<const float*>(lookup.weights)[j];
+}
+
+// Whether id `j` is as if it was not there.
+PICASSO_HOST_DEVICE inline bool IsLeftOut(const Lookup& lookup, int64_t j) {
+  if (lookup.drop_negative && IdAt(lookup, j) < 0) return true;
+  return lookup.drop_weightless && !(WeightAt(lookup, j) > 0);  // NaN is left out too
 }
 
 // ---- The arithmetic --------------------------------------------------------------

@@ -27,11 +27,27 @@ absl::Status CheckLengths(const RawAttrs& raw) {
         {"lookup_fill", raw.lookup_fill.size()}}) {
     TF_RETURN_IF_ERROR(CheckLength(kOp, name, found, n, "lookup"));
   }
-  if (!raw.lookup_sort.empty()) {
-    TF_RETURN_IF_ERROR(CheckLength(kOp, "lookup_sort", raw.lookup_sort.size(), n, "lookup"));
+  for (const auto& [name, found] :
+       {std::make_pair("lookup_sort", raw.lookup_sort.size()),
+        {"lookup_weights", raw.lookup_weights.size()},
+        {"lookup_drop_weightless", raw.lookup_drop_weightless.size()}}) {
+    if (found > 0) TF_RETURN_IF_ERROR(CheckLength(kOp, name, found, n, "lookup"));
   }
   return CheckLength(kOp, "segments_are_splits", raw.segments_are_splits.size(),
                      raw.segments_types.size(), "segments input");
+}
+
+// Weights have the type that rows are computed in.
+absl::Status CheckWeightsTypes(const RawAttrs& raw) {
+  const bool is_double = raw.dtype == tensorflow::DT_DOUBLE;
+  const tensorflow::DataType wanted = is_double ? tensorflow::DT_DOUBLE : tensorflow::DT_FLOAT;
+  for (size_t i = 0; i < raw.weights_types.size(); ++i) {
+    if (raw.weights_types[i] == wanted) continue;
+    return Invalid("weights of ", DataTypeString(raw.dtype), " rows must be ",
+                   DataTypeString(wanted), ", but input ", i, " is ",
+                   DataTypeString(raw.weights_types[i]), ".");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadLookup(const RawAttrs& raw, size_t i, LookupSpec* lookup) {
@@ -45,6 +61,12 @@ absl::Status ReadLookup(const RawAttrs& raw, size_t i, LookupSpec* lookup) {
       check("lookup_segments", raw.lookup_segments[i], 0, raw.segments_types.size()));
   TF_RETURN_IF_ERROR(check("lookup_rows", raw.lookup_rows[i], -1, raw.rows_types.size()));
   TF_RETURN_IF_ERROR(check("lookup_fill", raw.lookup_fill[i], -1, kMaxFill));
+  const int64_t weights = raw.lookup_weights.empty() ? -1 : raw.lookup_weights[i];
+  const bool drop_weightless = !raw.lookup_drop_weightless.empty() && raw.lookup_drop_weightless[i];
+  TF_RETURN_IF_ERROR(check("lookup_weights", weights, -1, raw.weights_types.size()));
+  if (drop_weightless && weights < 0) {
+    return Invalid("`lookup_drop_weightless[", i, "]` must be false for a lookup without weights.");
+  }
   if (raw.lookup_rows[i] >= 0 && raw.segments_are_splits[raw.lookup_segments[i]]) {
     return Invalid("`lookup_rows[", i, "]` must be -1, for row splits tell the number of rows, ",
                    "but it is ", raw.lookup_rows[i], ".");
@@ -58,6 +80,8 @@ absl::Status ReadLookup(const RawAttrs& raw, size_t i, LookupSpec* lookup) {
              static_cast<bool>(raw.lookup_drop[i]),
              raw.lookup_fill[i],
              !raw.lookup_sort.empty() && raw.lookup_sort[i],
+             static_cast<int>(weights),
+             drop_weightless,
              /*read=*/false};
   return absl::OkStatus();
 }
@@ -70,7 +94,9 @@ absl::Status CheckAttrs(const RawAttrs& raw, Attrs* attrs) {
   attrs->num_ids = raw.ids_types.size();
   attrs->num_rows = raw.rows_types.size();
   attrs->num_dense = raw.outputs.num_dense;
+  attrs->num_weights = raw.weights_types.size();
   TF_RETURN_IF_ERROR(CheckLengths(raw));
+  TF_RETURN_IF_ERROR(CheckWeightsTypes(raw));
   attrs->segments_are_splits = raw.segments_are_splits;
   attrs->lookups.resize(raw.lookup_names.size());
   for (size_t i = 0; i < attrs->lookups.size(); ++i) {

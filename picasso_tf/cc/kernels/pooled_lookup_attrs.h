@@ -28,6 +28,8 @@ struct LookupSpec {
   bool drop_negative;
   int64_t fill;
   bool sort;  // its segments may decrease
+  int weights;  // -1: none
+  bool drop_weightless;
   bool read;  // some piece holds it
 };
 
@@ -37,6 +39,7 @@ struct Attrs {
   int num_ids;
   int num_rows;
   int num_dense;
+  int num_weights;
   std::vector<bool> segments_are_splits;
   std::vector<LookupSpec> lookups;
   std::vector<OutputSpec> outputs;
@@ -46,17 +49,19 @@ struct Attrs {
   int FirstSegments() const { return FirstIds() + num_ids; }
   int FirstRows() const { return FirstSegments() + static_cast<int>(segments_are_splits.size()); }
   int FirstDense() const { return FirstRows() + num_rows; }
+  int FirstWeights() const { return FirstDense() + num_dense; }
 };
 
 // The attributes as they stand in the node.
 struct RawAttrs {
   tensorflow::DataType dtype;
   int num_tables;
-  tensorflow::DataTypeVector ids_types, segments_types, rows_types;
+  tensorflow::DataTypeVector ids_types, segments_types, rows_types, weights_types;
   std::vector<bool> segments_are_splits;
   std::vector<std::string> lookup_names, lookup_combiner;
-  std::vector<int64_t> lookup_table, lookup_ids, lookup_segments, lookup_rows, lookup_fill;
-  std::vector<bool> lookup_drop, lookup_sort;
+  std::vector<int64_t> lookup_table, lookup_ids, lookup_segments, lookup_rows, lookup_fill,
+      lookup_weights;
+  std::vector<bool> lookup_drop, lookup_sort, lookup_drop_weightless;
   RawOutputs outputs;
 };
 
@@ -89,6 +94,9 @@ absl::Status ReadAttrs(const Context& context, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_drop", &raw.lookup_drop));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_fill", &raw.lookup_fill));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_sort", &raw.lookup_sort));
+  TF_RETURN_IF_ERROR(context.GetAttr("weights_types", &raw.weights_types));
+  TF_RETURN_IF_ERROR(context.GetAttr("lookup_weights", &raw.lookup_weights));
+  TF_RETURN_IF_ERROR(context.GetAttr("lookup_drop_weightless", &raw.lookup_drop_weightless));
   TF_RETURN_IF_ERROR(ReadOutputs(context, &raw.outputs));
   return CheckAttrs(raw, attrs);
 }

@@ -74,12 +74,26 @@ absl::Status Call::BindLookup(const LookupSpec& spec) {
   piece.drop_negative = spec.drop_negative;
   piece.fill = spec.fill;
   piece.combiner = spec.combiner;
+  TF_RETURN_IF_ERROR(BindWeights(spec, &piece));
   TF_RETURN_IF_ERROR(BindSegments(spec, &piece));
   TF_RETURN_IF_ERROR(BindRows(spec, &piece));
   lookups_.push_back(piece);
   // There is no block that would find these ids.
-  const int64_t at = spec.read && piece.rows == 0 ? FirstBadSegment(piece, spec.sort) : -1;
+  const bool look = spec.read && piece.rows == 0 && inputs_ == Memory::kHost;
+  const int64_t at = look ? FirstBadSegment(piece, spec.sort) : -1;
   return at < 0 ? absl::OkStatus() : SegmentError(spec, piece, at);
+}
+
+absl::Status Call::BindWeights(const LookupSpec& spec, Lookup* lookup) const {
+  if (spec.weights < 0) return absl::OkStatus();
+  const Tensor& weights = context_->input(attrs_.FirstWeights() + spec.weights);
+  lookup->weights = weights.data();
+  lookup->weights_are_double = weights.dtype() == tensorflow::DT_DOUBLE;
+  lookup->drop_weightless = spec.drop_weightless;
+  if (weights.NumElements() == lookup->num_ids) return absl::OkStatus();
+  return Invalid("lookup '", spec.name, "' must have one weight for each of its ",
+                 lookup->num_ids, " ids, but its weights have shape ",
+                 weights.shape().DebugString(), ".");
 }
 
 absl::Status Call::BindSegments(const LookupSpec& spec, Lookup* lookup) const {
@@ -138,8 +152,7 @@ absl::Status Call::BindRows(const LookupSpec& spec, Lookup* lookup) const {
   }
   if (rows == nullptr) {
     // What is dropped at the end makes no row.
-    const auto dropped = [&](int64_t j) { return lookup->drop_negative && IdAt(*lookup, j) < 0; };
-    while (lookup->num_ids > 0 && dropped(lookup->num_ids - 1)) --lookup->num_ids;
+    while (lookup->num_ids > 0 && IsLeftOut(*lookup, lookup->num_ids - 1)) --lookup->num_ids;
     const int64_t n = lookup->num_ids;
     const int64_t last = n == 0 ? -1 : SegmentAt(segments, n - 1);
     if (n > 0 && (last < 0 || last == std::numeric_limits<int64_t>::max())) {
@@ -252,7 +265,7 @@ absl::Status Call::BadInputError() const {
     if (const int64_t at = FirstBadSegment(lookup, spec.sort); at >= 0) {
       return SegmentError(spec, lookup, at);
     }
-    if (const int64_t at = FirstBadId(lookup, spec.drop_negative); at >= 0) {
+    if (const int64_t at = FirstIdOutOfRange(lookup); at >= 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(BadId(kAllIds, Ids(spec), lookup, at), " (lookup '", spec.name,
                        "', table '", TableName(spec), "')"));

@@ -17,15 +17,20 @@
 namespace picasso {
 namespace pooled_lookup {
 
+// Where ids, segments and weights can be read.
+enum class Memory { kHost, kDevice };
+
 class Call {
  public:
-  Call(tensorflow::OpKernelContext* context, const Attrs& attrs)
-      : context_(context), attrs_(attrs) {}
+  // With `kDevice` all lookups must state their number of rows.
+  Call(tensorflow::OpKernelContext* context, const Attrs& attrs, Memory inputs = Memory::kHost)
+      : context_(context), attrs_(attrs), inputs_(inputs) {}
 
   // Locks the tables and allocates the outputs. The locks are held until the call goes
   // out of scope. Ids and segments are not checked, but where there is no row for them.
   absl::Status Prepare();
 
+  const List<Piece>& pieces() const { return pieces_; }
   const List<Matrix>& matrices() const { return matrices_; }
 
   // Sorts the ids of lookups that may come in any order of rows. False: there are none
@@ -51,6 +56,7 @@ class Call {
   }
 
   absl::Status BindLookup(const LookupSpec& spec);
+  absl::Status BindWeights(const LookupSpec& spec, Lookup* lookup) const;
   absl::Status BindSegments(const LookupSpec& spec, Lookup* lookup) const;
   absl::Status BindRows(const LookupSpec& spec, Lookup* lookup) const;
   absl::Status AddPiece(const OutputSpec& output, int64_t at);
@@ -61,6 +67,7 @@ class Call {
 
   tensorflow::OpKernelContext* const context_;
   const Attrs& attrs_;
+  const Memory inputs_;
   Vars vars_;
   Locks locks_{Access::kRead};  // released before the variables are
   List<Piece> lookups_;    // one for each lookup, not yet placed in an output

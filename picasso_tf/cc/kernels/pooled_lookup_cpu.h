@@ -99,6 +99,8 @@ inline bool RowStarts(const Lookup& lookup, int64_t begin, int64_t end, int64_t*
 // Addresses of table rows, collected across pieces, then combined at once.
 template <typename T>
 class Batch {
+  using C = Compute<T>;
+
  public:
   Batch() : rows_(kBatchIds + kAhead) {}
 
@@ -124,9 +126,11 @@ class Batch {
     const int64_t width = piece.row_bytes / sizeof(T);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t first = starts[row - begin], last = starts[row - begin + 1];
-      MakeRoom(std::max<int64_t>(last - first, 1));
-      int64_t num = Resolve<kKind>(piece, first, last);
+      MakeRoom(std::max<int64_t>(last - first, 1), piece.weights != nullptr);
+      int64_t num = piece.weights == nullptr ? Resolve<kKind>(piece, first, last)
+                                             : ResolveWeighted<kKind>(piece, first, last);
       if (num < 0) return false;
+      const C* weights = piece.weights == nullptr ? nullptr : &weights_[num_rows_];
       T* out = reinterpret_cast<T*>(piece.out + row * piece.out_pitch);
       if (num == 0) {
         if (piece.fill < 0) {
@@ -136,8 +140,9 @@ class Batch {
         if (!InRange(piece, piece.fill)) return false;
         rows_[num_rows_] = RowOf(piece, piece.fill);
         num = 1;
+        weights = nullptr;  // its weight is 1
       }
-      out_[num_out_++] = {out, num, width, piece.combiner};
+      out_[num_out_++] = {out, num, width, piece.combiner, weights};
       num_rows_ += num;
     }
     return true;
@@ -161,11 +166,28 @@ class Batch {
     return good ? num : -1;
   }
 
+  // The same for ids that have weights, which are appended beside the addresses.
+  template <IdKind kKind>
+  int64_t ResolveWeighted(const Piece& piece, int64_t first, int64_t last) {
+    const C* given = static_cast<const C*>(piece.weights);
+    int64_t num = 0;
+    for (int64_t j = first; j < last; ++j) {
+      if (IsLeftOut(piece, j)) continue;
+      const int64_t id = LoadId<kKind>(piece, j);
+      if (!InRange(piece, id)) return -1;
+      weights_[num_rows_ + num] = given[j];
+      rows_[num_rows_ + num++] = RowOf(piece, id);
+    }
+    return num;
+  }
+
   // For one more row of the output, with `num` ids.
-  void MakeRoom(int64_t num) {
+  void MakeRoom(int64_t num, bool weighted) {
     if (num_rows_ + num > kBatchIds || num_out_ == kBatchRows) Pool();
     const size_t wanted = num + kAhead;
     if (wanted > rows_.size()) rows_.resize(wanted);
+    // Rows that were collected before point to their weights; with any, there is room.
+    if (weighted && weights_.size() < rows_.size()) weights_.resize(rows_.size());
   }
 
   static const T* RowOf(const Piece& piece, int64_t id) {
@@ -173,6 +195,7 @@ class Batch {
   }
 
   std::vector<const T*> rows_;
+  std::vector<C> weights_;  // as many as rows, once there is a lookup with weights
   PooledRow<T> out_[kBatchRows];
   int64_t num_rows_ = 0;
   int64_t num_out_ = 0;
@@ -207,9 +230,11 @@ bool FillRows(const Matrix& matrix, int64_t begin, int64_t end) {
 
 // ---- Blocks ----------------------------------------------------------------------
 
-// Work is cut into blocks of rows of about this much memory traffic: they stay in a
-// core's own cache while piece after piece is written into them.
+// Work is cut into blocks of rows of the output that stay in a core's own cache while
+// piece after piece is written into them. There are some blocks at least, for threads
+// to share, but no more than need be: in each of them each piece searches for its ids.
 constexpr int64_t kBlockBytes = 256 << 10;
+constexpr int64_t kFewestBlocks = 16;
 
 // Bytes that one row of the output moves on average. A table row costs a cache line at
 // least, however short it is.
@@ -225,7 +250,11 @@ inline int64_t RowTraffic(const Matrix& matrix) {
 }
 
 inline int64_t BlockRows(const Matrix& matrix) {
-  return std::clamp<int64_t>(kBlockBytes / RowTraffic(matrix), 1, kMaxBlockRows);
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < matrix.num_pieces; ++i) bytes += matrix.pieces[i].row_bytes;
+  bytes = std::max<int64_t>(bytes, 1);
+  const int64_t most = std::min(kMaxBlockRows, matrix.rows / kFewestBlocks);
+  return std::max<int64_t>(1, std::min(kBlockBytes / bytes, most));
 }
 
 // ---- What is wrong, for the error ------------------------------------------------
@@ -240,11 +269,19 @@ inline int64_t FirstBadSegment(const Lookup& lookup, bool in_any_order = false) 
   int64_t lowest = 0;
   for (int64_t j = 0; j < count; ++j) {
     const int64_t segment = SegmentAt(lookup.segments, j);
-    if (!splits && in_any_order && lookup.drop_negative && IdAt(lookup, j) < 0) continue;
+    if (!splits && in_any_order && IsLeftOut(lookup, j)) continue;
     if (segment < lowest || segment > highest) return j;
     if (splits && j == 0 && segment != 0) return j;
     if (splits && j == lookup.rows && segment != lookup.num_ids) return j;
     if (splits || !in_any_order) lowest = segment;
+  }
+  return -1;
+}
+
+// Number of the first id that is out of range, or -1.
+inline int64_t FirstIdOutOfRange(const Lookup& lookup) {
+  for (int64_t j = 0; j < lookup.num_ids; ++j) {
+    if (!InRange(lookup, IdAt(lookup, j)) && !IsLeftOut(lookup, j)) return j;
   }
   return -1;
 }
@@ -257,7 +294,7 @@ inline bool HasRowWithoutIds(const Lookup& lookup) {
   for (int64_t j = 0; j < lookup.num_ids; ++j) {
     if (!segments.are_splits) row = SegmentAt(segments, j);
     while (segments.are_splits && SegmentAt(segments, row + 1) <= j) ++row;
-    if (!lookup.drop_negative || IdAt(lookup, j) >= 0) has_id[row] = true;
+    if (!IsLeftOut(lookup, j)) has_id[row] = true;
   }
   return std::find(has_id.begin(), has_id.end(), false) != has_id.end();
 }

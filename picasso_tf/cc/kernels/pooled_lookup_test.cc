@@ -28,7 +28,6 @@ namespace {
 using namespace picasso::pooled_lookup;
 using namespace kernel_test;
 
-using picasso::FirstBadId;
 using picasso::IdKind;
 
 using Bytes = std::vector<char>;
@@ -46,6 +45,8 @@ struct Bag {
   Form form = Form::kVector;
   bool ids64 = false;
   bool segments64 = false;
+  bool weighted = false;
+  bool drop_weightless = false;
 };
 
 // Integers as one of the two types.
@@ -92,6 +93,39 @@ T Combined(const std::vector<T>& column, Combiner combiner) {
   return Value<T>::Store(num < 10 ? total : total / size);
 }
 
+// The same of a column whose rows have weights. SegmentSum adds in four chains what is in
+// whole packets, `in_packet`.
+template <typename T>
+T WeightedCombined(const std::vector<T>& column, const std::vector<Compute<T>>& weights,
+                   Combiner combiner, bool in_packet) {
+  using C = Compute<T>;
+  const auto sum = [](const std::vector<C>& terms, bool in_chains) {
+    if (terms.size() == 1) return terms[0];
+    C chains[4] = {};
+    size_t i = 0;
+    if (in_chains && terms.size() >= 16) {
+      for (; i < terms.size() / 4 * 4; ++i) chains[i % 4] += terms[i];
+    }
+    C total = chains[0] + chains[1];
+    total = total + chains[2];
+    total = total + chains[3];
+    for (; i < terms.size(); ++i) total += terms[i];
+    return total;
+  };
+  std::vector<C> products, parts = weights;
+  for (size_t i = 0; i < column.size(); ++i) {
+    products.push_back(Value<T>::Load(column[i]) * weights[i]);
+  }
+  C total = sum(products, in_packet);
+  if (combiner == Combiner::kSqrtN) {
+    for (C& weight : parts) weight *= weight;
+  }
+  C divisor = sum(parts, false);
+  if (combiner == Combiner::kSqrtN) divisor = std::sqrt(divisor);
+  if (combiner != Combiner::kSum) total = divisor == 0 ? C(0) : total / divisor;
+  return Value<T>::Store(total);
+}
+
 // One output and all that its pieces point to.
 template <typename T>
 class Output {
@@ -123,6 +157,7 @@ class Output {
     piece.drop_negative = bag.drop_negative;
     piece.fill = bag.fill;
     piece.combiner = bag.combiner;
+    if (bag.weighted) AddWeights(bag, &piece);
     piece.segments.is_int64 = bag.segments64;
     piece.segments.are_splits = bag.form == Form::kSplits;
     segments_.emplace_back().Set(InForm(bag.form, owners, splits, &piece.segments));
@@ -150,6 +185,7 @@ class Output {
     const Integers ids = ids_[piece], segments = segments_[piece];
     for (size_t j = 0; j < order.size(); ++j) {
       ids_[piece].Copy(ids, order[j], j);
+      if (bag.weighted) weights_[piece][j] = weights_as_given_[piece][order[j]];
       for (int64_t c = 0; c < pitch; ++c) {
         segments_[piece].Copy(segments, order[j] * pitch + c, j * pitch + c);
       }
@@ -197,7 +233,22 @@ class Output {
   Piece& piece(size_t i) { return pieces_[i]; }
 
  private:
+  using C = Compute<T>;
+
+  // Some are zero or negative.
+  void AddWeights(const Bag& bag, Piece* piece) {
+    std::vector<C>& weights = weights_as_given_.back();
+    weights.resize(piece->num_ids);
+    for (C& weight : weights) weight = static_cast<C>(Random(-1, 6)) / C(3);
+    weights_.back() = weights;
+    piece->weights = weights_.back().data();
+    piece->weights_are_double = sizeof(C) == sizeof(double);
+    piece->drop_weightless = bag.drop_weightless;
+  }
+
   Piece& AddTable(const Bag& bag) {
+    weights_.emplace_back();
+    weights_as_given_.emplace_back();
     std::vector<T>& table = tables_.emplace_back(bag.table_rows * bag.width);
     for (T& value : table) value = RandomValue<T>();
     Piece& piece = pieces_.emplace_back();
@@ -226,12 +277,22 @@ class Output {
   T WantedAt(size_t i, int64_t row, int64_t k) const {
     const Bag& bag = bags_[i];
     if (pieces_[i].IsDense()) return tables_[i][row * bag.width + k];
+    size_t at = 0;
+    for (int64_t before = 0; before < row; ++before) at += bag.ids[before].size();
     std::vector<T> column;
+    std::vector<C> weights;
     for (const int64_t id : bag.ids[row]) {
-      if (id >= 0) column.push_back(tables_[i][id * bag.width + k]);
+      const C weight = bag.weighted ? weights_as_given_[i][at++] : C(1);
+      if (id < 0 || (bag.drop_weightless && weight <= 0)) continue;
+      column.push_back(tables_[i][id * bag.width + k]);
+      weights.push_back(weight);
     }
     if (column.empty() && bag.fill >= 0) return tables_[i][bag.fill * bag.width + k];
-    return column.empty() ? T{} : Combined(column, bag.combiner);
+    if (column.empty()) return T{};
+    if (!bag.weighted) return Combined(column, bag.combiner);
+    constexpr int64_t kPacket = 32 / sizeof(C);
+    const bool in_packet = k < bag.width / kPacket * kPacket;
+    return WeightedCombined(column, weights, bag.combiner, in_packet);
   }
 
   int64_t rows_;
@@ -240,6 +301,7 @@ class Output {
   std::deque<std::vector<T>> tables_;
   std::deque<Integers> ids_;
   std::deque<Integers> segments_;
+  std::deque<std::vector<C>> weights_, weights_as_given_;  // before ids were disordered
 };
 
 template <typename T>
@@ -273,7 +335,12 @@ void TestAllCounts() {
   for (int64_t width : {1, 2, 4, 8, 15, 16, 21, 32, 64, 100, 256, 300}) {
     for (Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN}) {
       Output<T> output(40);
-      output.Add(AllCounts(width, combiner));
+      Bag bag = AllCounts(width, combiner);
+      output.Add(bag);
+      bag.weighted = true;
+      output.Add(bag);
+      bag.drop_weightless = true;
+      output.Add(bag);
       CheckFilled(output);
     }
   }
@@ -309,12 +376,15 @@ void TestBatchesOverflow() {
   Output<float> wide(8);
   wide.Add(bag);
   wide.Add(bag);
+  bag.weighted = true;
+  wide.Add(bag);
   CheckFilled(wide);
 
   Output<Half> many(3);
   for (int i = 0; i < 700; ++i) {
     bag.ids = {RandomIds(i % 3, 0, 30), {}, RandomIds(1, 0, 30)};
     bag.width = i % 9 + 1;
+    bag.weighted = i % 3 == 1;
     many.Add(bag);
   }
   CheckFilled(many);
@@ -340,6 +410,8 @@ void TestRandomOutputs() {
       bag.form = static_cast<Form>(Random(0, 4));
       bag.ids64 = Random(0, 2);
       bag.segments64 = Random(0, 2);
+      bag.weighted = Random(0, 2);
+      bag.drop_weightless = bag.weighted && Random(0, 2);
       const int64_t most = Random(1, 40);
       for (int64_t row = 0; row < rows; ++row) {
         const int64_t lowest = bag.drop_negative ? -bag.table_rows : 0;
@@ -373,12 +445,31 @@ void TestBadIds() {
     output.Add(bag);
     CHECK(Refused(output));
     CHECK(FirstBadSegment(output.piece(0)) == -1);
-    CHECK(FirstBadId(output.piece(0)) == at);
+    CHECK(FirstIdOutOfRange(output.piece(0)) == at);
     bag.drop_negative = true;
     Output<float> dropping(40);
     dropping.Add(bag);
     CHECK(Refused(dropping) == (bad > 0));
-    CHECK(FirstBadId(dropping.piece(0), true) == (bad > 0 ? at : -1));
+    CHECK(FirstIdOutOfRange(dropping.piece(0)) == (bad > 0 ? at : -1));
+  }
+}
+
+// What has no weight may name no row.
+void TestBadIdsWithoutWeight() {
+  Bag bag = AllCounts(8, Combiner::kMean);
+  bag.weighted = true;
+  bag.ids[30][17] = 20;
+  const int64_t at = 29 * 30 / 2 + 17;
+  for (const bool drop : {false, true}) {
+    bag.drop_weightless = drop;
+    for (const float weight : {0.0f, -1.0f, std::nanf(""), 1.0f}) {
+      Output<float> output(40);
+      output.Add(bag);
+      const_cast<float*>(static_cast<const float*>(output.piece(0).weights))[at] = weight;
+      const bool left_out = drop && !(weight > 0);
+      CHECK(Refused(output) == !left_out);
+      CHECK(FirstIdOutOfRange(output.piece(0)) == (left_out ? -1 : at));
+    }
   }
 }
 
@@ -431,11 +522,12 @@ void TestBadSplits() {
 
 void TestSortByRow() {
   for (Form form : {Form::kVector, Form::kMatrix, Form::kCube}) {
-    for (int wide = 0; wide < 4; ++wide) {
+    for (int wide = 0; wide < 8; ++wide) {
       Bag bag = AllCounts(8, Combiner::kMean);
       bag.form = form;
       bag.ids64 = wide & 1;
       bag.segments64 = wide & 2;
+      bag.weighted = wide & 4;
       bag.drop_negative = true;
       for (int64_t row = 20; row < 30; ++row) bag.ids[row][row / 2] = -row;
       std::reverse(bag.ids.begin(), bag.ids.end());
@@ -517,14 +609,17 @@ void TestBlocks() {
   piece.row_bytes = 256;
   piece.num_ids = 700;
   CHECK(RowTraffic({&piece, 1, 100}) == 256 * 8);
-  CHECK(BlockRows({&piece, 1, 100}) == kBlockBytes / (256 * 8));
+  CHECK(BlockRows({&piece, 1, 100}) == 100 / kFewestBlocks);
+  CHECK(BlockRows({&piece, 1, 0}) == 1);
   piece.row_bytes = 4;
   piece.num_ids = 0;
   CHECK(RowTraffic({&piece, 1, 100}) == kCacheLine);
   CHECK(BlockRows({&piece, 1, 100000}) == kMaxBlockRows);
   CHECK(RowTraffic({&piece, 1, 0}) == kCacheLine);
   piece.row_bytes = kBlockBytes + 4;
-  CHECK(BlockRows({&piece, 1, 10}) == 1);
+  CHECK(BlockRows({&piece, 1, 1000}) == 1);
+  piece.row_bytes = kBlockBytes / 8;
+  CHECK(BlockRows({&piece, 1, 1000}) == 8);
 }
 
 void TestFillBlocks() {
@@ -547,16 +642,19 @@ void TestFillBlocks() {
 
 // Every instruction set that this machine has gives the same bits.
 template <typename T>
-void TestInstructionSets() {
+void TestInstructionSets(bool weighted) {
   constexpr int64_t kWidth = 53;
   std::vector<T> table(20 * kWidth);
   for (T& value : table) value = RandomValue<T>();
   for (int64_t num = 1; num < 30; ++num) {
     std::vector<const T*> rows(num + kAhead);
     for (const T*& row : rows) row = &table[Random(0, 20) * kWidth];
+    std::vector<Compute<T>> weights(num);
+    for (Compute<T>& weight : weights) weight = Compute<T>(Random(-9, 9)) / Compute<T>(7);
     std::vector<std::vector<T>> outs(3, std::vector<T>(kWidth));
     const auto task = [&](int i) {
-      return PooledRow<T>{outs[i].data(), num, kWidth, Combiner::kSqrtN};
+      const Compute<T>* given = weighted ? weights.data() : nullptr;
+      return PooledRow<T>{outs[i].data(), num, kWidth, Combiner::kSqrtN, given};
     };
     PooledRow<T> tasks[] = {task(0), task(1), task(2)};
     PoolRowsBaseline(&tasks[0], 1, rows.data());
@@ -578,7 +676,8 @@ template <typename T>
 void TestType() {
   TestAllCounts<T>();
   TestRandomOutputs<T>();
-  TestInstructionSets<T>();
+  TestInstructionSets<T>(/*weighted=*/false);
+  TestInstructionSets<T>(/*weighted=*/true);
 }
 
 }  // namespace
@@ -591,6 +690,7 @@ int main() {
   TestFormsOfSegments();
   TestBatchesOverflow();
   TestBadIds();
+  TestBadIdsWithoutWeight();
   TestBadSegments();
   TestAnyDisorderIsFound();
   TestBadSplits();

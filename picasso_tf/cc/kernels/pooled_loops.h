@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "picasso_tf/cc/kernels/pooled_lookup.h"
+#include "picasso_tf/cc/kernels/pooled_weights.h"
 
 namespace picasso {
 namespace pooled_lookup {
@@ -15,28 +16,6 @@ namespace pooled_lookup {
 constexpr int64_t kAhead = 48;
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPrefetchedBytes = 512;  // the hardware sees longer streams
-
-// A row of the output to be made of the next `num` > 0 table rows.
-template <typename T>
-struct PooledRow {
-  T* out;
-  int64_t num;
-  int64_t width;
-  Combiner combiner;
-};
-
-template <int64_t kValue>
-using Constant = std::integral_constant<int64_t, kValue>;
-
-// Calls body(k, count) for runs of columns k, k + 1, ... that make up [0, width). A
-// count is a constant, so that a loop over it becomes a few vector instructions.
-template <typename Body>
-PICASSO_INLINE void ForColumns(int64_t width, const Body& body) {
-  int64_t k = 0;
-  for (; k + 16 <= width; k += 16) body(k, Constant<16>());
-  for (; k + 4 <= width; k += 4) body(k, Constant<4>());
-  for (; k < width; ++k) body(k, Constant<1>());
-}
 
 // sums[k] = or += the sum of a group of rows, for columns [first, first + width).
 template <int kRows, bool kAdd, typename T>
@@ -93,6 +72,13 @@ PICASSO_INLINE void Pool(const PooledRow<T>& row, const T* const* rows, int64_t 
 }
 
 template <typename T>
+PICASSO_INLINE void PoolAny(const PooledRow<T>& row, const T* const* rows, int64_t first,
+                            int64_t width, Compute<T>* sums) {
+  row.weights == nullptr ? Pool(row, rows, first, width, sums)
+                         : PoolWeighted(row, rows, first, width, sums);
+}
+
+template <typename T>
 PICASSO_INLINE void Prefetch(const T* row, int64_t width) {
   const char* bytes = reinterpret_cast<const char*>(row);
   const int64_t size = std::min<int64_t>(width * sizeof(T), kPrefetchedBytes);
@@ -106,12 +92,12 @@ PICASSO_INLINE void PoolRowsBody(const PooledRow<T>* out, int64_t count, const T
   for (const PooledRow<T>* row = out; row < out + count; rows += row->num, ++row) {
     for (int64_t i = 0; i < row->num; ++i) Prefetch(rows[i + kAhead], row->width);
     if constexpr (std::is_same_v<T, Compute<T>>) {
-      Pool(*row, rows, 0, row->width, row->out);
+      PoolAny(*row, rows, 0, row->width, row->out);
     } else {
       for (int64_t k = 0; k < row->width; k += kColumns) {
         const int64_t width = std::min(kColumns, row->width - k);
         Compute<T> sums[kColumns];
-        Pool(*row, rows, k, width, sums);
+        PoolAny(*row, rows, k, width, sums);
         T* __restrict to = row->out + k;
         for (int64_t c = 0; c < width; ++c) to[c] = Value<T>::Store(sums[c]);
       }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/pooled_lookup.h"
@@ -16,6 +17,7 @@ namespace pooled_lookup {
 struct SortedInput {
   std::vector<int64_t> ids;
   std::vector<int64_t> segments;
+  std::vector<char> weights;
 };
 
 // Lets the lookup read its ids row by row, those of one row in the order in which they
@@ -25,7 +27,7 @@ inline bool SortByRow(Lookup* lookup, SortedInput* memory) {
   if (lookup->segments.are_splits) return false;
   std::vector<int64_t> order;
   for (int64_t j = 0; j < lookup->num_ids; ++j) {
-    if (!lookup->drop_negative || IdAt(*lookup, j) >= 0) order.push_back(j);
+    if (!IsLeftOut(*lookup, j)) order.push_back(j);
   }
   const auto before = [lookup](int64_t a, int64_t b) {
     return SegmentAt(lookup->segments, a) < SegmentAt(lookup->segments, b);
@@ -36,6 +38,15 @@ inline bool SortByRow(Lookup* lookup, SortedInput* memory) {
   for (int64_t j : order) {
     memory->ids.push_back(IdAt(*lookup, j));
     memory->segments.push_back(SegmentAt(lookup->segments, j));
+  }
+  if (lookup->weights != nullptr) {
+    const size_t size = lookup->weights_are_double ? sizeof(double) : sizeof(float);
+    const char* given = static_cast<const char*>(lookup->weights);
+    memory->weights.resize(order.size() * size);
+    for (size_t i = 0; i < order.size(); ++i) {
+      std::memcpy(&memory->weights[i * size], given + order[i] * size, size);
+    }
+    lookup->weights = memory->weights.data();
   }
   lookup->num_ids = order.size();
   lookup->ids = memory->ids.data();

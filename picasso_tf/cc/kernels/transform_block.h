@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/transform_loops.h"
@@ -19,9 +20,48 @@ constexpr int64_t kBlock = 512;  // elements; all values of a block stay in the 
 // A value of any storage: the one that it is kept in is set.
 struct Slot {
   Elements<int64_t> ints = {nullptr, 0};
-  Elements<double> reals = {nullptr, 0};
+  Elements<float> floats = {nullptr, 0};
+  Elements<double> doubles = {nullptr, 0};
   Elements<std::string_view> strings = {nullptr, 0};
 };
+
+// Room for a value of any storage.
+struct Room {
+  std::vector<int64_t> ints;
+  std::vector<float> floats;
+  std::vector<double> doubles;
+  std::vector<std::string_view> strings;
+  std::vector<char> digits;  // what strings of numbers are views of
+};
+
+// The member of a Slot or a Room that holds elements of type T.
+template <typename T, typename Holder>
+auto& Of(Holder& holder) {
+  if constexpr (std::is_same_v<T, int64_t>) {
+    return holder.ints;
+  } else if constexpr (std::is_same_v<T, float>) {
+    return holder.floats;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return holder.doubles;
+  } else {
+    return holder.strings;
+  }
+}
+
+// Calls run(T()), where T is the type that a storage keeps.
+template <typename Run>
+void WithType(Storage storage, const Run& run) {
+  switch (storage) {
+    case Storage::kInts:
+      return run(int64_t());
+    case Storage::kFloats:
+      return run(float());
+    case Storage::kDoubles:
+      return run(double());
+    case Storage::kStrings:
+      return run(std::string_view());
+  }
+}
 
 // What a program needs of TensorFlow: hashes of strings, and its hash tables.
 class Outside {
@@ -30,9 +70,9 @@ class Outside {
   virtual uint64_t HashFast(std::string_view text) const = 0;
   virtual uint64_t HashStrong(const uint64_t (&key)[2], std::string_view text) const = 0;
   // Looks up `size` keys; for those that are not there, `missing` (one value of dtype `to`).
-  // Returns false when the table refuses.
+  // `out` has room for them. Returns false when the table refuses.
   virtual bool Find(int table, DType from, DType to, int64_t size, const Slot& keys,
-                    const Slot& missing, int64_t* ints, double* reals) const = 0;
+                    const Slot& missing, Room* out) const = 0;
 };
 
 enum class Problem : int32_t { kNone, kDivisionByZero, kTable };
@@ -45,7 +85,7 @@ class Block {
         const Outside& outside)
       : program_(program), boundaries_(boundaries), outside_(outside), slots_(program.NumValues()) {
     std::copy(scalars.begin(), scalars.end(), slots_.begin() + 1);
-    buffers_.resize(program.instructions.size());
+    rooms_.resize(program.instructions.size());
   }
 
   // Runs the program over `size` elements of the feature, at most kBlock.
@@ -69,41 +109,30 @@ class Block {
   int64_t taken() const { return taken_; }
 
  private:
-  struct Buffer {
-    std::vector<int64_t> ints;
-    std::vector<double> reals;
-    std::vector<std::string_view> strings;
-    std::vector<char> digits;
-  };
-
   // Room for the results of instruction i, and the slot that shows them.
-  Buffer& Make(size_t i, Storage storage) {
-    Buffer& buffer = buffers_[i];
-    Slot& slot = slots_[program_.first_result + i];
-    if (storage == Storage::kInts) {
-      buffer.ints.resize(kBlock);
-      slot.ints = {buffer.ints.data(), 1};
-    } else if (storage == Storage::kReals) {
-      buffer.reals.resize(kBlock);
-      slot.reals = {buffer.reals.data(), 1};
-    } else {
-      buffer.strings.resize(kBlock);
-      slot.strings = {buffer.strings.data(), 1};
-    }
-    return buffer;
+  Room& Make(size_t i, Storage storage) {
+    WithType(storage, [&](auto type) {
+      auto& elements = Of<decltype(type)>(rooms_[i]);
+      elements.resize(kBlock);
+      Of<decltype(type)>(slots_[program_.first_result + i]) = {elements.data(), 1};
+    });
+    return rooms_[i];
   }
 
   Problem RunInstruction(size_t i) {
     const Instruction& instruction = program_.instructions[i];
     const int32_t result = program_.first_result + static_cast<int32_t>(i);
     const DType dtype = program_.dtypes[result];
-    Buffer& out = Make(i, StorageOf(dtype));
+    Room& out = Make(i, StorageOf(dtype));
     const DType from = program_.dtypes[instruction.operands[0]];
     const Slot& a = slots_[instruction.operands[0]];
     const Slot& b = slots_[instruction.operands[1]];
     const Opcode opcode = instruction.opcode;
     if (opcode == Opcode::kTake) {
-      taken_ = RunTake(StorageOf(dtype), a, b.ints, &out);
+      WithType(StorageOf(dtype), [&](auto type) {
+        using T = decltype(type);
+        taken_ = Take(size_, Of<T>(a), b.ints, Of<T>(out).data());
+      });
       return Problem::kNone;
     }
     const int64_t size = this->size(result);
@@ -113,13 +142,20 @@ class Block {
     }
     if (opcode == Opcode::kFind) {
       const bool good = outside_.Find(static_cast<int>(instruction.parameters[0]), from, dtype, size,
-                                      a, b, out.ints.data(), out.reals.data());
+                                      a, b, &out);
       return good ? Problem::kNone : Problem::kTable;
     }
     if (IsBetween(Opcode::kEqual, opcode, Opcode::kGreaterEqual)) {
-      RunTest(opcode, StorageOf(from), size, a, b, out.ints.data());
+      WithType(StorageOf(from), [&](auto type) {
+        using T = decltype(type);
+        Compare(opcode, size, Of<T>(a), Of<T>(b), out.ints.data());
+      });
     } else if (opcode == Opcode::kSelect) {
-      RunSelect(StorageOf(dtype), size, a.ints, b, slots_[instruction.operands[2]], &out);
+      const Slot& c = slots_[instruction.operands[2]];
+      WithType(StorageOf(dtype), [&](auto type) {
+        using T = decltype(type);
+        Select(size, a.ints, Of<T>(b), Of<T>(c), Of<T>(out).data());
+      });
     } else if (opcode <= Opcode::kMin || IsBetween(Opcode::kAnd, opcode, Opcode::kOr)) {
       CombineIntegers(opcode, dtype, size, a.ints, b.ints, out.ints.data());
     } else {
@@ -129,7 +165,7 @@ class Block {
   }
 
   void RunUnary(const Instruction& instruction, DType from, DType to, int64_t size, const Slot& a,
-                Buffer* out) {
+                Room* out) {
     const int64_t* p = instruction.parameters;
     switch (instruction.opcode) {
       case Opcode::kNot:
@@ -167,26 +203,24 @@ class Block {
   }
 
   // The zero of strings is the empty one.
-  static void Fill(Storage storage, int64_t size, int value, Buffer* out) {
-    if (storage == Storage::kStrings) {
-      std::fill_n(out->strings.begin(), size, std::string_view());
-    } else if (storage == Storage::kReals) {
-      std::fill_n(out->reals.begin(), size, value);
-    } else {
-      std::fill_n(out->ints.begin(), size, value);
-    }
+  static void Fill(Storage storage, int64_t size, int value, Room* out) {
+    WithType(storage, [&](auto type) {
+      if constexpr (std::is_arithmetic_v<decltype(type)>) type = value;
+      std::fill_n(Of<decltype(type)>(*out).begin(), size, type);
+    });
   }
 
-  static void RunCast(DType from, DType to, int64_t size, const Slot& a, Buffer* out) {
-    if (IsReal(from) && IsReal(to)) {
-      for (int64_t i = 0; i < size; ++i) out->reals[i] = Rounded(to, a.reals[i]);
-    } else if (IsReal(from)) {
-      CastReals(to, size, a.reals, out->ints.data());
-    } else if (IsReal(to)) {
-      for (int64_t i = 0; i < size; ++i) out->reals[i] = ToReal(to, a.ints[i]);
-    } else {
-      CastIntegers(to, size, a.ints, out->ints.data());
-    }
+  static void RunCast(DType from, DType to, int64_t size, const Slot& a, Room* out) {
+    if (from == DType::kFloat32) return CastFrom(a.floats, to, size, out);
+    if (from == DType::kFloat64) return CastFrom(a.doubles, to, size, out);
+    CastFrom(a.ints, to, size, out);
+  }
+
+  template <typename From>
+  static void CastFrom(Elements<From> a, DType to, int64_t size, Room* out) {
+    if (to == DType::kFloat32) return CastToReals(size, a, out->floats.data());
+    if (to == DType::kFloat64) return CastToReals(size, a, out->doubles.data());
+    CastToIntegers(to, size, a, out->ints.data());
   }
 
   static void RunBucketize(DType from, int64_t size, const Slot& a, const float* begin,
@@ -194,47 +228,23 @@ class Block {
     int32_t buckets[kBlock];
     if (from == DType::kFloat64) {
       double values[kBlock];
-      for (int64_t i = 0; i < size; ++i) values[i] = a.reals[i];
+      for (int64_t i = 0; i < size; ++i) values[i] = a.doubles[i];
       Bucketize(size, values, begin, end, buckets);
     } else {
       float values[kBlock];
       for (int64_t i = 0; i < size; ++i) {
-        values[i] = IsReal(from) ? static_cast<float>(a.reals[i]) : static_cast<float>(a.ints[i]);
+        values[i] = IsReal(from) ? a.floats[i] : static_cast<float>(a.ints[i]);
       }
       Bucketize(size, values, begin, end, buckets);
     }
     std::copy_n(buckets, size, out);
   }
 
-  static void RunTest(Opcode opcode, Storage storage, int64_t size, const Slot& a, const Slot& b,
-                      int64_t* out) {
-    if (storage == Storage::kStrings) return Compare(opcode, size, a.strings, b.strings, out);
-    if (storage == Storage::kReals) return Compare(opcode, size, a.reals, b.reals, out);
-    Compare(opcode, size, a.ints, b.ints, out);
-  }
-
-  static void RunSelect(Storage storage, int64_t size, Elements<int64_t> condition, const Slot& a,
-                        const Slot& b, Buffer* out) {
-    if (storage == Storage::kStrings) {
-      return Select(size, condition, a.strings, b.strings, out->strings.data());
-    }
-    if (storage == Storage::kReals) {
-      return Select(size, condition, a.reals, b.reals, out->reals.data());
-    }
-    Select(size, condition, a.ints, b.ints, out->ints.data());
-  }
-
-  int64_t RunTake(Storage storage, const Slot& a, Elements<int64_t> mask, Buffer* out) const {
-    if (storage == Storage::kStrings) return Take(size_, a.strings, mask, out->strings.data());
-    if (storage == Storage::kReals) return Take(size_, a.reals, mask, out->reals.data());
-    return Take(size_, a.ints, mask, out->ints.data());
-  }
-
   const Program& program_;
   const float* const boundaries_;
   const Outside& outside_;
   std::vector<Slot> slots_;  // of each value
-  std::vector<Buffer> buffers_;
+  std::vector<Room> rooms_;
   int64_t size_ = 0;
   int64_t taken_ = 0;
 };

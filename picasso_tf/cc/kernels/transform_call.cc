@@ -24,35 +24,33 @@ using tensorflow::TensorShape;
 using tensorflow::tstring;
 using tensorflow::lookup::LookupInterface;
 
+constexpr int kMaxMaskedDims = 8;  // as Where, which takes no scalar either
 constexpr int64_t kUnit = 4 * kBlock;  // elements; about as long as it takes to wake a thread
 
-// Views elements [begin, begin + size) of a tensor, through `ints` and the others where they
-// have to be widened.
-struct Loaded {
-  std::vector<int64_t> ints;
-  std::vector<double> reals;
-  std::vector<std::string_view> strings;
-
+// Views elements [begin, begin + size) of a tensor, through `room_` where they have to be
+// widened.
+class Loaded {
+ public:
   Slot Load(DType dtype, const Tensor& tensor, int64_t begin, int64_t size) {
     Slot slot;
     switch (dtype) {
       case DType::kBool:
-        slot.ints = Widened(tensor.flat<bool>().data() + begin, size, &ints);
+        slot.ints = Widened(tensor.flat<bool>().data() + begin, size, &room_.ints);
         break;
       case DType::kInt32:
-        slot.ints = Widened(tensor.flat<int32_t>().data() + begin, size, &ints);
+        slot.ints = Widened(tensor.flat<int32_t>().data() + begin, size, &room_.ints);
         break;
       case DType::kInt64:
         slot.ints = {tensor.flat<int64_t>().data() + begin, 1};
         break;
       case DType::kFloat32:
-        slot.reals = Widened(tensor.flat<float>().data() + begin, size, &reals);
+        slot.floats = {tensor.flat<float>().data() + begin, 1};
         break;
       case DType::kFloat64:
-        slot.reals = {tensor.flat<double>().data() + begin, 1};
+        slot.doubles = {tensor.flat<double>().data() + begin, 1};
         break;
       case DType::kString:
-        slot.strings = Widened(tensor.flat<tstring>().data() + begin, size, &strings);
+        slot.strings = Widened(tensor.flat<tstring>().data() + begin, size, &room_.strings);
         break;
     }
     return slot;
@@ -65,6 +63,8 @@ struct Loaded {
     std::copy_n(from, size, to->begin());
     return {to->data(), 1};
   }
+
+  Room room_;
 };
 
 // Writes `size` elements of a slot to elements [at, at + size) of a tensor of its dtype.
@@ -80,9 +80,9 @@ void StoreTo(DType dtype, const Slot& slot, int64_t size, int64_t at, Tensor* te
     case DType::kInt64:
       return copy(slot.ints, tensor->flat<int64_t>().data());
     case DType::kFloat32:
-      return copy(slot.reals, tensor->flat<float>().data());
+      return copy(slot.floats, tensor->flat<float>().data());
     case DType::kFloat64:
-      return copy(slot.reals, tensor->flat<double>().data());
+      return copy(slot.doubles, tensor->flat<double>().data());
     case DType::kString:
       for (int64_t i = 0; i < size; ++i) {
         const std::string_view text = slot.strings[i];
@@ -110,7 +110,7 @@ uint64_t Call::HashStrong(const uint64_t (&key)[2], std::string_view text) const
 }
 
 bool Call::Find(int table, DType from, DType to, int64_t size, const Slot& keys,
-                const Slot& missing, int64_t* ints, double* reals) const {
+                const Slot& missing, Room* out) const {
   Tensor key_tensor(TensorType(from), {size}), values(TensorType(to), {size});
   Tensor default_value(TensorType(to), {});
   StoreTo(from, keys, size, 0, &key_tensor);
@@ -128,11 +128,10 @@ bool Call::Find(int table, DType from, DType to, int64_t size, const Slot& keys,
   }
   Loaded loaded;
   const Slot slot = loaded.Load(to, values, 0, size);
-  if (StorageOf(to) == Storage::kReals) {
-    std::copy_n(slot.reals.data, size, reals);
-  } else {
-    std::copy_n(slot.ints.data, size, ints);
-  }
+  WithType(StorageOf(to), [&](auto type) {
+    using T = decltype(type);
+    std::copy_n(Of<T>(slot).data, size, Of<T>(*out).begin());
+  });
   return true;
 }
 
@@ -171,24 +170,17 @@ absl::Status Call::BindScalars() {
     }
     Loaded loaded;
     const Slot slot = loaded.Load(attrs_.scalars[i], tensor, 0, 1);
-    Slot kept;
-    switch (StorageOf(attrs_.scalars[i])) {
-      case Storage::kInts:
-        kept.ints = {&ints_.emplace_back(slot.ints[0]), 0};
-        break;
-      case Storage::kReals:
-        kept.reals = {&reals_.emplace_back(slot.reals[0]), 0};
-        break;
-      case Storage::kStrings:
-        kept.strings = {&strings_.emplace_back(slot.strings[0]), 0};
-        break;
-    }
-    scalars_.push_back(kept);
+    Room& room = rooms_.emplace_back();
+    WithType(StorageOf(attrs_.scalars[i]), [&](auto type) {
+      using T = decltype(type);
+      Of<T>(room) = {Of<T>(slot)[0]};
+      scalars_.emplace_back();
+      Of<T>(scalars_.back()) = {Of<T>(room).data(), 0};
+    });
   }
   for (const auto& table : tables_) {
-    Slot size;
-    size.ints = {&ints_.emplace_back(table->size()), 0};
-    scalars_.push_back(size);
+    rooms_.emplace_back().ints = {static_cast<int64_t>(table->size())};
+    scalars_.emplace_back().ints = {rooms_.back().ints.data(), 0};
   }
   return absl::OkStatus();
 }
@@ -202,6 +194,11 @@ absl::Status Call::Allocate() {
     if (attrs_.LevelOf(output) == Level::kAll) {
       TF_RETURN_IF_ERROR(context_->allocate_output(i, shape, &outputs_[i]));
       continue;
+    }
+    if (shape.dims() < 1 || shape.dims() > kMaxMaskedDims) {
+      return InvalidIn(kOp, "'", attrs_.features[output.feature].name,
+                       "' takes a part of a tensor, whose rank must be 1 to 8, but its shape is ",
+                       shape.DebugString(), ".");
     }
     Taken& taken = taken_[output.feature];
     taken.positions.resize(shape.num_elements());

@@ -30,7 +30,7 @@ class Call : public Outside {
   uint64_t HashFast(std::string_view text) const override;
   uint64_t HashStrong(const uint64_t (&key)[2], std::string_view text) const override;
   bool Find(int table, DType from, DType to, int64_t size, const Slot& keys, const Slot& missing,
-            int64_t* ints, double* reals) const override;
+            Room* out) const override;
 
  private:
   // A run of blocks of one feature, which one thread does.
@@ -61,9 +61,7 @@ class Call : public Outside {
   const Attrs& attrs_;
   std::vector<tensorflow::core::RefCountPtr<tensorflow::lookup::LookupInterface>> tables_;
   std::vector<Slot> scalars_;
-  std::deque<int64_t> ints_;
-  std::deque<double> reals_;
-  std::deque<std::string_view> strings_;
+  std::deque<Room> rooms_;  // of scalars
   std::vector<tensorflow::Tensor*> outputs_;
   std::vector<Taken> taken_;  // one for each feature
   std::vector<Unit> units_;

@@ -34,10 +34,6 @@ inline int64_t Narrow(DType dtype, uint64_t value) {
   return dtype == DType::kInt32 ? static_cast<int32_t>(value) : static_cast<int64_t>(value);
 }
 
-inline double Rounded(DType dtype, double value) {
-  return dtype == DType::kFloat32 ? static_cast<float>(value) : value;
-}
-
 inline int64_t TruncMod(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
 
 inline int64_t FloorMod(int64_t a, int64_t b) {
@@ -125,24 +121,27 @@ int64_t Truncated(double value) {
   return value > -limit - 1 && value < limit ? static_cast<Int>(value) : kLowest;
 }
 
-inline void CastReals(DType to, int64_t size, Elements<double> a, int64_t* out) {
+template <typename Real>
+void CastToIntegers(DType to, int64_t size, Elements<Real> a, int64_t* out) {
   for (int64_t i = 0; i < size; ++i) {
-    const double value = a[i];
+    const Real value = a[i];
     out[i] = to == DType::kBool    ? value != 0
              : to == DType::kInt32 ? Truncated<int32_t>(value)
                                    : Truncated<int64_t>(value);
   }
 }
 
-inline void CastIntegers(DType to, int64_t size, Elements<int64_t> a, int64_t* out) {
+inline void CastToIntegers(DType to, int64_t size, Elements<int64_t> a, int64_t* out) {
   for (int64_t i = 0; i < size; ++i) {
     out[i] = to == DType::kBool ? a[i] != 0 : Narrow(to, static_cast<uint64_t>(a[i]));
   }
 }
 
-// Straight to float: by way of double an int64 would be rounded twice.
-inline double ToReal(DType to, int64_t value) {
-  return to == DType::kFloat32 ? static_cast<float>(value) : static_cast<double>(value);
+// Between floats and doubles, and from integers: straight to float, for by way of double an
+// int64 would be rounded twice.
+template <typename From, typename Real>
+void CastToReals(int64_t size, Elements<From> a, Real* out) {
+  for (int64_t i = 0; i < size; ++i) out[i] = static_cast<Real>(a[i]);
 }
 
 // How many boundaries are at most as large as each value, in the arithmetic of C++ between the

@@ -23,12 +23,21 @@ enum class DType : int32_t { kBool, kInt32, kInt64, kFloat32, kFloat64, kString 
 constexpr bool IsReal(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
 constexpr bool IsInteger(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
-// What a value is kept in while a program runs. Every dtype but strings widens without loss.
-enum class Storage : int32_t { kInts, kReals, kStrings };
+// What a value is kept in while a program runs. Integers and bools widen without loss; floats
+// do not: where threads flush denormals to zero, as TensorFlow's do, so would each conversion.
+enum class Storage : int32_t { kInts, kFloats, kDoubles, kStrings };
 
 constexpr Storage StorageOf(DType dtype) {
-  if (dtype == DType::kString) return Storage::kStrings;
-  return IsReal(dtype) ? Storage::kReals : Storage::kInts;
+  switch (dtype) {
+    case DType::kFloat32:
+      return Storage::kFloats;
+    case DType::kFloat64:
+      return Storage::kDoubles;
+    case DType::kString:
+      return Storage::kStrings;
+    default:
+      return Storage::kInts;
+  }
 }
 
 // X(opcode, name, operands, integer parameters). Those of find and bucketize: a table; the

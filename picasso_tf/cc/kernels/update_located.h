@@ -191,7 +191,7 @@ class Located {
   static bool IsScaled(const Table& table, int gradient) {
     for (int64_t s = 0; s < table.num_segments; ++s) {
       const Pool* pool = table.segments[s].gradients[gradient].pool;
-      if (pool != nullptr && pool->scales != nullptr) return true;
+      if (pool != nullptr && pool->IsScaled()) return true;
     }
     return false;
   }
@@ -221,11 +221,10 @@ class Located {
     const int64_t num_listed = table_.segments[0].num_ids;
     for (int64_t i = 0; i < num_ids_; ++i) {
       const bool fills = numbers_[i] >= num_listed;
-      const int64_t row = fills ? 0 : pool.RowOf(numbers_[i]);
-      gradients[i] = fills ? static_cast<const T*>(pool.zeros) + column_ : first + row * pitch;
+      gradients[i] = fills ? static_cast<const T*>(pool.zeros) + column_
+                           : first + pool.RowOf(numbers_[i]) * pitch;
       if (scales_.empty()) continue;
-      const double scale = fills || pool.scales == nullptr ? 1.0 : pool.scales[row];
-      ScaleOf(g)[i] = static_cast<Compute<T>>(scale);
+      ScaleOf(g)[i] = static_cast<Compute<T>>(fills ? 1.0 : pool.ScaleOf(numbers_[i]));
     }
   }
 

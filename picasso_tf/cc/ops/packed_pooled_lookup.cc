@@ -121,6 +121,7 @@ REGISTER_OP("Picasso>PackedPooledLookup")
     .Input("segments: segments_types")
     .Input("rows: rows_types")
     .Input("dense: num_dense * dtype")
+    .Input("weights: weights_types")
     .Output("outputs: num_outputs * dtype")
     .Attr("dtype: {half, bfloat16, float, double}")
     .Attr("num_tables: int >= 1")
@@ -139,6 +140,9 @@ REGISTER_OP("Picasso>PackedPooledLookup")
     .Attr("lookup_drop: list(bool)")
     .Attr("lookup_fill: list(int)")
     .Attr("lookup_sort: list(bool) = []")
+    .Attr("weights_types: list({float, double}) >= 0 = []")
+    .Attr("lookup_weights: list(int) = []")
+    .Attr("lookup_drop_weightless: list(bool) = []")
     .Attr("piece_output: list(int)")
     .Attr("piece_source: list(int)")
     .Attr("piece_width: list(int)")
@@ -148,13 +152,17 @@ REGISTER_OP("Picasso>PackedPooledLookup")
     .Doc(R"doc(
 Combines rows of many tables, each lookup straight to its place in a few outputs.
 
-One op does the work of N `embedding_lookup_sparse` or `safe_embedding_lookup_sparse`
-without weights, and of the `ConcatV2` after them. The tables stay where they are; they
-are read under a shared lock that is held for the whole op. Sums have the bits of
-`SparseSegmentSum`, `SparseSegmentMean` and `SparseSegmentSqrtN` on CPU.
+One op does the work of N `embedding_lookup_sparse` or `safe_embedding_lookup_sparse`,
+and of the `ConcatV2` after them. The tables stay where they are; they are read under a
+shared lock that is held for the whole op. Sums have the bits of `SparseSegmentSum`,
+`SparseSegmentMean` and `SparseSegmentSqrtN` on CPU, or, with weights, of `Mul`,
+`SegmentSum` and `DivNoNan`.
 
 Row r of a lookup is the sum, the mean, or the sum over the square root of their number,
-of the table rows of all ids that belong to r, in the order in which they stand.
+of the table rows of all ids that belong to r, in the order in which they stand. With
+weights it is the sum of the rows times their weights; for the mean it is divided by the
+sum of the weights, for "sqrtn" by the root of the sum of their squares, and it is 0
+where that is 0.
 
 An output is a row-major matrix. Its pieces stand side by side in every row, and the
 matrix is then given the shape `output_shapes[o]`. A lookup piece is as wide as a row of
@@ -172,6 +180,7 @@ segments: Which row of the output each id belongs to; not decreasing. A vector; 
 rows: Numbers of rows: a scalar; or a vector, the dense shape of a SparseTensor, of which
   all but the last are multiplied.
 dense: Tensors that become pieces as they are.
+weights: Of any shape, a weight for each id: double for double rows, else float.
 outputs: One tensor for each entry of `output_shapes`.
 dtype: Of the tables, the dense inputs and the outputs. Half types are added up in float
   and rounded once.
@@ -189,6 +198,9 @@ lookup_fill: A row of the output without any id becomes this row of the table; w
   zeros.
 lookup_sort: Whether segments may decrease: ids are then taken row by row, as
   SparseFillEmptyRows brings them into order. Empty: all are false.
+lookup_weights: Which of `weights` it reads, or -1. Empty: all are -1.
+lookup_drop_weightless: Whether ids whose weight is not above 0 are skipped too. Empty:
+  all are false.
 piece_output: Which output a piece belongs to; non-decreasing, none left out.
 piece_source: A lookup, or -1 - d for dense input d.
 piece_width: Elements that the piece takes in each row of the output matrix; 0 only

@@ -137,6 +137,9 @@ gradient_pool: For each of `segment_gradients` which of `pools` it takes, or -1:
   has a row for each id. Empty: all are -1.
 gradient_combiner: How ids of one row were pooled, "sum", "mean" or "sqrtn": with n
   ids the gradient is multiplied by 1, 1 / n or 1 / sqrt(n). Empty: all are "sum".
+weights: Of any shape, a number for each pooled id, of the dtype of the gradients.
+gradient_weights: For each of `segment_gradients` which of `weights` its ids multiply it
+  by, or -1; the combiner is "sum" then. Empty: all are -1.
 segment_fill: For each segment whose gradients are of pooled ids: -1, or a row of the
   table. Then negative ids are left out, and each row of the gradient that no id is
   left for counts as one id, that row, with a gradient of zero: it is updated as any
@@ -152,12 +155,14 @@ drop_negative: Whether a negative id is skipped; else it is out of range.
       .Input("gradients: num_gradients * dtype")                                      \
       .Input("scalars: num_scalars * dtype")                                          \
       .Input("pools: pools_types")                                                    \
+      .Input("weights: weights_types")                                                \
       .Attr("dtype: {half, bfloat16, float, double}")                                 \
       .Attr("num_variables: int >= 1")                                                \
       .Attr("ids_types: list({int32, int64}) >= 0")                                   \
       .Attr("num_gradients: int >= 0")                                                \
       .Attr("num_scalars: int >= 0")                                                  \
       .Attr("pools_types: list({int32, int64}) >= 0 = []")                            \
+      .Attr("weights_types: list({float, double}) >= 0 = []")                         \
       .Attr("rule: string = ''")                                                      \
       .Attr("program: list(string)")                                                  \
       .Attr("results: list(string)")                                                  \
@@ -181,6 +186,7 @@ drop_negative: Whether a negative id is skipped; else it is out of range.
       .Attr("segment_pitch: list(int)")                                               \
       .Attr("gradient_pool: list(int) = []")                                          \
       .Attr("gradient_combiner: list(string) = []")                                   \
+      .Attr("gradient_weights: list(int) = []")                                       \
       .Attr("segment_fill: list(int) = []")                                           \
       .Attr("drop_negative: bool = false")                                            \
       .SetIsStateful()                                                                \

@@ -1,0 +1,169 @@
+"""Multi-hot features with weights: training and inference give stock's bits, whatever the front end."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.equivalence.test_pooled import CHOSEN, WIDTHS, bags, new_tables
+from tests.equivalence.training import Snapshot, compare
+
+PLAIN, FAST, SAFE, DEFAULT = "plain", "plain, fast", "safe", "safe with a default id"
+KINDS = (PLAIN, FAST, SAFE, DEFAULT)
+COMBINERS = ("sum", "mean", "sqrtn")
+NAMES = {PLAIN: "embedding_lookup_sparse", SAFE: "embedding_lookup"}
+
+
+def weighted_bags(seed: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The parts of a SparseTensor and of the weights of its ids, of which some are zero or negative."""
+    indices, ids, shape = bags(seed, kind in (SAFE, DEFAULT), kind in (PLAIN, FAST))
+    random = np.random.default_rng(seed + 1)
+    return indices, ids, random.integers(-1, 8, len(ids)).astype(np.float32) / 3, shape
+
+
+def lookup(kind: str, table: tf.Variable, parts: tuple, combiner: str) -> tf.Tensor:
+    indices, ids, weights, shape = parts
+    weights = tf.cast(weights, table.dtype)
+    bag, weight_bag = tf.SparseTensor(indices, ids, shape), tf.SparseTensor(indices, weights, shape)
+    if kind in (PLAIN, FAST):
+        fast = kind == FAST
+        return tf.nn.embedding_lookup_sparse(table, bag, weight_bag, combiner, allow_fast_lookup=fast)
+    default_id = 3 if kind == DEFAULT else None
+    return tf.nn.safe_embedding_lookup_sparse(table, bag, weight_bag, combiner, default_id)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64], ids=lambda dtype: dtype.name)
+def test_inference_gives_the_same_bits(dtype: tf.DType, kind: str) -> None:
+    def predict() -> Snapshot:
+        tables = new_tables(dtype)
+        function = tf.function(
+            lambda *parts: [lookup(kind, *one) for one in zip(tables, parts, COMBINERS, strict=True)],
+            reduce_retracing=True,
+        )
+        found = {}
+        for n in range(5):
+            results = function(*(weighted_bags(10 * n + f, kind) for f in range(3)))
+            found |= {f"{n} {f}": tf.cast(one, tf.float64).numpy() for f, one in enumerate(results)}
+        return found
+
+    report = compare(predict)
+    assert [graph.lookups_packed for graph in report.graphs] == [3] * len(report.graphs)
+    assert not [item for graph in report.graphs for item in graph.declined]
+
+
+def trainer(front_end: str, optimizer: str, kind: str, steps: int = 6) -> Callable[[], Snapshot]:
+    """Trains tables and a layer behind them for some steps, one of them with a batch without any id."""
+    keras = importlib.import_module(front_end)
+
+    def train() -> Snapshot:
+        tables = new_tables()
+        weights = tf.Variable(np.random.default_rng(9).standard_normal((sum(WIDTHS), 1)).astype(np.float32))
+        rule = getattr(keras.optimizers, optimizer)(0.1)
+        rule.build([*tables, weights])
+
+        @tf.function(reduce_retracing=True)
+        def step(*parts: tuple) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                looked_up = [lookup(kind, *one) for one in zip(tables, parts, COMBINERS, strict=True)]
+                loss = tf.reduce_mean(tf.square(tf.tanh(tf.concat(looked_up, 1) @ weights) - 0.5))
+            gradients = tape.gradient(loss, [*tables, weights])
+            rule.apply_gradients(zip(gradients, [*tables, weights], strict=True))
+            return loss
+
+        losses = np.array([step(*(weighted_bags(10 * n + f, kind) for f in range(3))) for n in range(steps)])
+        slots = rule.variables() if callable(rule.variables) else rule.variables
+        found = {f"slot {n}": tf.convert_to_tensor(slot).numpy() for n, slot in enumerate(slots)}
+        found |= {f"table {n}": table.numpy() for n, table in enumerate(tables)}
+        return {**found, "losses": losses, "weights": weights.numpy()}
+
+    return train
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("optimizer", CHOSEN)
+@pytest.mark.parametrize("front_end", ["keras", "tf_keras"])
+def test_training_gives_the_same_bits(front_end: str, optimizer: str, kind: str) -> None:
+    report = compare(trainer(front_end, optimizer, kind))
+    graph = max(report.graphs, key=lambda graph: graph.nodes_before)
+    assert graph.lookups_packed == 3
+    assert graph.updates_packed >= 3 + (optimizer != "SGD") * 3
+    assert not [item for item in graph.declined if "scatter" in item.node.lower()]
+
+
+@pytest.mark.parametrize("kind", [PLAIN, SAFE])
+def test_weights_that_are_learned_keep_their_lookup(kind: str) -> None:
+    """Their gradient needs the rows by themselves."""
+
+    def train() -> Snapshot:
+        (table, *_), scale = new_tables(), tf.Variable(0.5)
+
+        @tf.function(reduce_retracing=True)
+        def step(indices: tf.Tensor, ids: tf.Tensor, weights: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                looked_up = lookup(kind, table, (indices, ids, weights * scale, shape), "mean")
+                loss = tf.reduce_sum(tf.tanh(looked_up))
+            of_table, of_scale = tape.gradient(loss, [table, scale])
+            table.scatter_sub(tf.IndexedSlices(0.1 * of_table.values, of_table.indices))
+            scale.assign_sub(0.01 * of_scale)
+            return loss
+
+        losses = np.array([step(*weighted_bags(n, kind)) for n in range(4)])
+        return {"losses": losses, "table": table.numpy(), "scale": scale.numpy()}
+
+    graph = compare(train).graphs[0]
+    assert (graph.lookups_packed, graph.updates_packed) == (0, 1)
+    assert {item.node: item.code for item in graph.declined}[NAMES[kind]] == "gradient_needed"
+
+
+@pytest.mark.parametrize("combiner", COMBINERS)
+def test_rows_of_a_sparse_tensor_may_come_in_any_order(combiner: str) -> None:
+    def train() -> Snapshot:
+        tables = new_tables()[:2]
+
+        @tf.function(reduce_retracing=True)
+        def step(*parts: tf.Tensor) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                looked_up = tf.concat([lookup(SAFE, table, parts, combiner) for table in tables], 1)
+                loss = tf.reduce_sum(tf.tanh(looked_up))
+            for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
+                table.scatter_sub(tf.IndexedSlices(0.1 * gradient.values, gradient.indices))
+            return looked_up
+
+        found = {}
+        for n in range(4):
+            indices, ids, weights, shape = weighted_bags(n, SAFE)
+            order = np.random.default_rng(n).permutation(len(ids))
+            found[f"looked up {n}"] = step(indices[order], ids[order], weights[order], shape).numpy()
+        return {**found, **{f"table {n}": table.numpy() for n, table in enumerate(tables)}}
+
+    graph = compare(train).graphs[0]
+    assert (graph.lookups_packed, graph.updates_packed) == (2, 2)
+
+
+def test_a_table_of_two_features_and_a_feature_of_two_tables() -> None:
+    keras = importlib.import_module("keras")
+
+    def train() -> Snapshot:
+        tables = new_tables()
+        rule = keras.optimizers.Adagrad(0.1)
+        rule.build(tables)
+
+        @tf.function(reduce_retracing=True)
+        def step(one: tuple, other: tuple) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                pairs = ((tables[0], one), (tables[0], other), (tables[1], one), (tables[2], other))
+                looked_up = [lookup(SAFE, table, parts, "mean") for table, parts in pairs]
+                loss = tf.reduce_sum(tf.square(tf.concat(looked_up, 1)))
+            rule.apply_gradients(zip(tape.gradient(loss, tables), tables, strict=True))
+            return loss
+
+        losses = np.array([step(weighted_bags(n, SAFE), weighted_bags(n + 50, SAFE)) for n in range(6)])
+        return {"losses": losses, **{f"table {n}": table.numpy() for n, table in enumerate(tables)}}
+
+    report = compare(train)
+    assert max(graph.lookups_packed for graph in report.graphs) == 4
