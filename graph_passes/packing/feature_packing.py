@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -116,7 +116,7 @@ def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Tran
     while True:
         found = worth_while(graph, Finder(graph, together, banned).found)
         sizes = table_sizes(graph, found, banned)
-        level = _levels(graph, found.keys() | sizes, keys)
+        level = _levels(graph, found.keys() | sizes, together)
         bad = hidden_successors(graph, level) & found.keys()
         bad |= {name for name in found if leaves_as(graph, found, level, name) == "string"}
         reads = {
@@ -133,7 +133,7 @@ def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Tran
         apart.update(cut)
 
 
-def _levels(graph: Graph, packed: Collection[str], keys: dict[str, PlaceKey]) -> dict[str, int]:
+def _levels(graph: Graph, packed: Collection[str], together: Callable[[str, str], bool]) -> dict[str, int]:
     """How many packs lie on the longest path to each node, the node's own included.
 
     A path from one pack into another one, or back into the same, leads through a higher level, so that merging all
@@ -144,7 +144,7 @@ def _levels(graph: Graph, packed: Collection[str], keys: dict[str, PlaceKey]) ->
         mine = node.name in packed
         level[node.name] = int(mine)
         for name in node.predecessors():
-            apart = mine and not (name in packed and keys[name] == keys[node.name])
+            apart = mine and not (name in packed and together(name, node.name))
             level[node.name] = max(level[node.name], level.get(name, 0) + apart)
     return level
 

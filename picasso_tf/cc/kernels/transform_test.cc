@@ -356,8 +356,9 @@ void TestBucketize() {
     given.boundaries = {-1000};  // of another instruction
     given.boundaries.insert(given.boundaries.end(), boundaries.begin(), boundaries.end());
     const Lines lines = {"bucketize x 1 " + std::to_string(given.boundaries.size())};
-    CheckEach<int64_t, int64_t>(DType::kInt32, {0, -2, -3, 6, 7, 8, kLowest32, kHighest32}, lines,
-                                given, [&](int64_t x) { return NaiveBucket(float(x), boundaries); });
+    const Ints integers = {0, -2, -3, 6, 7, 8, kLowest32, kHighest32};
+    CheckEach<int64_t, int64_t>(DType::kInt32, integers, lines, given,
+                                [&](int64_t x) { return NaiveBucket(float(x), boundaries); });
     CheckEach<int64_t, int64_t>(DType::kInt64, {0, 7, kLowest64, kHighest64}, lines, given,
                                 [&](int64_t x) { return NaiveBucket(float(x), boundaries); });
     CheckEach<float, int64_t>(
