@@ -84,7 +84,7 @@ NVCC = nvcc -x cu -std=c++17 -O3 --expt-relaxed-constexpr --fmad=false -Xcompile
 
 gpu-harness:  ## build the harnesses of the GPU kernels; they need no TensorFlow
 	mkdir -p build
-	for name in packed_lookup packed_update; do \
+	for name in packed_lookup packed_update pooled_lookup; do \
 	  $(NVCC) benchmarks/gpu/$${name}_harness.cu picasso_tf/cc/kernels/$${name}_gpu.cu.cc -o build/$${name}_harness || exit 1; \
 	done
 

@@ -11,13 +11,8 @@
 #ifndef PICASSO_TF_CC_KERNELS_PACKED_LOOKUP_GPU_H_
 #define PICASSO_TF_CC_KERNELS_PACKED_LOOKUP_GPU_H_
 
+#include "picasso_tf/cc/kernels/gpu_chunk.h"
 #include "picasso_tf/cc/kernels/packed_lookup.h"
-
-#if defined(__CUDA_ARCH__)
-#define PICASSO_UNROLL _Pragma("unroll")
-#else
-#define PICASSO_UNROLL
-#endif
 
 namespace picasso {
 namespace packed_lookup {
@@ -54,24 +49,6 @@ inline int64_t WritePlan(const Piece* pieces, int64_t num_pieces, void* plan) {
 }
 
 // ---- One tile ----
-
-// An access of kBytes at once, to memory of any type.
-template <int kBytes>
-struct __attribute__((may_alias, aligned(kBytes))) Chunk {
-  uint16_t halves[kBytes / 2];
-};
-template <>
-struct __attribute__((may_alias, aligned(4))) Chunk<4> {
-  uint32_t word;
-};
-template <>
-struct __attribute__((may_alias, aligned(8))) Chunk<8> {
-  uint32_t x, y;
-};
-template <>
-struct __attribute__((may_alias, aligned(16))) Chunk<16> {
-  uint32_t x, y, z, w;
-};
 
 template <int kBytes>
 PICASSO_HOST_DEVICE void FillTileBy(const Piece& piece, int64_t tile, int thread, int threads) {

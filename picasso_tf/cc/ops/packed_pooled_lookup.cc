@@ -169,8 +169,12 @@ matrix is then given the shape `output_shapes[o]`. A lookup piece is as wide as 
 its table has elements. A dense piece copies its input, seen as a matrix `piece_width`
 wide. All pieces of an output must have the same number of rows.
 
-An id or a segment out of range is an InvalidArgument error, and so are segments that
-decrease unless `lookup_sort` allows it. A lookup that no piece reads is not checked.
+An id or a segment out of range is an InvalidArgument error on CPU, and so are segments
+that decrease unless `lookup_sort` allows it. A lookup that no piece reads is not checked.
+On GPU, where nothing is checked, an id out of range has a row of zeros, which counts, as
+with `ResourceGather`; an id whose segment is out of range belongs to no row; a
+`lookup_fill` out of range gives zeros; and ids are taken row by row wherever segments
+decrease. There the number of rows must be given for all segments but row splits.
 
 tables: Handles of the variables, of rank 1 or more; one may come several times.
 ids: Vectors of ids.
