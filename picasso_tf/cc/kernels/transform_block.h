@@ -80,15 +80,20 @@ enum class Problem : int32_t { kNone, kDivisionByZero, kTable };
 // The values of one block. Made once for each thread's run of blocks of one program.
 class Block {
  public:
-  // `scalars` are the c and then the z of the program; `boundaries` of the whole op.
+  // `scalars` are the c and then the z of the program; `boundaries` of the whole op;
+  // `capacity` is the most elements that it will be run over.
   Block(const Program& program, const std::vector<Slot>& scalars, const float* boundaries,
-        const Outside& outside)
-      : program_(program), boundaries_(boundaries), outside_(outside), slots_(program.NumValues()) {
+        const Outside& outside, int64_t capacity = kBlock)
+      : program_(program),
+        boundaries_(boundaries),
+        outside_(outside),
+        capacity_(capacity),
+        slots_(program.NumValues()) {
     std::copy(scalars.begin(), scalars.end(), slots_.begin() + 1);
     rooms_.resize(program.instructions.size());
   }
 
-  // Runs the program over `size` elements of the feature, at most kBlock.
+  // Runs the program over `size` elements of the feature.
   Problem Run(const Slot& feature, int64_t size) {
     slots_[0] = feature;
     size_ = size;
@@ -113,7 +118,7 @@ class Block {
   Room& Make(size_t i, Storage storage) {
     WithType(storage, [&](auto type) {
       auto& elements = Of<decltype(type)>(rooms_[i]);
-      elements.resize(kBlock);
+      elements.resize(capacity_);
       Of<decltype(type)>(slots_[program_.first_result + i]) = {elements.data(), 1};
     });
     return rooms_[i];
@@ -178,7 +183,7 @@ class Block {
       case Opcode::kCast:
         return RunCast(from, to, size, a, out);
       case Opcode::kAsString:
-        out->digits.resize(kBlock * kMaxDigits);
+        out->digits.resize(capacity_ * kMaxDigits);
         return Format(size, a.ints, out->digits.data(), out->strings.data());
       case Opcode::kHashFast:
         for (int64_t i = 0; i < size; ++i) {
@@ -243,6 +248,7 @@ class Block {
   const Program& program_;
   const float* const boundaries_;
   const Outside& outside_;
+  const int64_t capacity_;
   std::vector<Slot> slots_;  // of each value
   std::vector<Room> rooms_;
   int64_t size_ = 0;

@@ -230,7 +230,8 @@ void Call::MakeUnits() {
 
 void Call::RunUnit(Unit* unit) {
   const FeatureSpec& feature = attrs_.features[unit->feature];
-  Block block(feature.program, scalars_, attrs_.boundaries.data(), *this);
+  Block block(feature.program, scalars_, attrs_.boundaries.data(), *this,
+              std::min(kBlock, unit->end - unit->begin));
   Loaded loaded;
   int64_t at = unit->begin;
   do {
