@@ -85,7 +85,8 @@ class XlaClose(Pass):
                 continue
             call = region_call(graph, names, members.free)
             report.moved += [name for name in names if is_stateful(graph.nodes[name])]
-            graph, name = emit(graph, _NAME + first, members.device, names, call)
+            wanted = _NAME + (first if graph.is_function else f"{first}_{graph.fingerprint}")  # see `packed_name`
+            graph, name = emit(graph, wanted, members.device, names, call)
             report.moved.append(name)
             report.functions.append(call.function.signature.name)
             report.rewritten.append(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -102,6 +103,17 @@ class Graph:
         return self.nodes[ref.node].output_shape(ref.port)
 
     @cached_property
+    def is_function(self) -> bool:
+        """Whether it is the body of a function, and not a graph that a Session runs."""
+        return bool(self.of("_Arg", "_Retval"))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the graph's structure and of what the caller provides and reads; the order of nodes has no part."""
+        nodes = sorted((node.name, node.op, *map(str, node.inputs), *node.controls) for node in self.nodes.values())
+        return hashlib.sha256(repr((self.feeds, self.fetches, nodes)).encode()).hexdigest()[:12]
+
+    @cached_property
     def kept(self) -> frozenset[str]:
         """Nodes that must stay under their name: feeds, fetches and the preserve set."""
         names = [*self.feeds, *self.fetches, *self.preserve]
@@ -114,7 +126,7 @@ class Graph:
         TensorFlow lists every stateful node of a function here, reads of tables included. What a function returns
         leaves it through `_Retval` nodes, so nobody outside can read the outputs of the rest.
         """
-        if not self.of("_Arg", "_Retval"):
+        if not self.is_function:
             return frozenset()
         names = [node_name(name) for name in (*self.feeds, *self.fetches)]
         return self.kept.difference(names)

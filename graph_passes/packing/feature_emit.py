@@ -53,7 +53,7 @@ def emit_transforms(graph: Graph, members: Sequence[Transform], sizes: Collectio
         if is_read_outside(graph, name, inside)
     ]
     mutation = Mutation(graph)
-    name = mutation.unique_name(packed_name("feature_packing", sorted(inside)))
+    name = mutation.unique_name(packed_name(graph, "feature_packing", sorted(inside)))
     removed = inside.union(writer.sizes)
     controls = dict.fromkeys(c for n in sorted(removed) for c in graph.nodes[n].controls if c not in removed)
     types = [graph.dtype_of(TensorRef(output)) for _, _, output in outputs]

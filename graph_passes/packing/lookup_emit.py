@@ -11,7 +11,7 @@ from graph_passes.rewrite.packed_nodes import packed_name, retire, substitute
 def emit(graph: Graph, plan: GroupPlan) -> tuple[Graph, str]:
     """The graph in which the planned op replaces its members, and the name of the new node."""
     mutation = Mutation(graph)
-    name = mutation.unique_name(packed_name("embedding_packing", [lookup.node.name for lookup in plan.lookups]))
+    name = mutation.unique_name(packed_name(graph, "embedding_packing", [lookup.node.name for lookup in plan.lookups]))
     packed = PackedLookupNode(name, plan.lookups[0].dtype)
     number_of = [packed.add_lookup(*pair) for pair in zip(plan.lookups, plan.sources, strict=True)]
     for join in plan.joins:

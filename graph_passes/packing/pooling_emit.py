@@ -71,7 +71,7 @@ def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
     mutation = Mutation(graph)
     lookups = plan.lookups
     dtype = lookups[0].dtype
-    name = mutation.unique_name(packed_name("pooling_packing", [lookup.name for lookup in lookups]))
+    name = mutation.unique_name(packed_name(graph, "pooling_packing", [lookup.name for lookup in lookups]))
     mutation.add(_node(graph, name, plan))
     for port, join in enumerate(plan.joins):
         substitute(graph, mutation, join.node, TensorRef(name, port), dtype)

@@ -29,7 +29,7 @@ def emit_update(
     """
     mutation = Mutation(graph)
     members = [statement.node for cluster in clusters for statement in cluster.statements]
-    name = mutation.unique_name(packed_name("update_packing", [cluster.name for cluster in clusters]))
+    name = mutation.unique_name(packed_name(graph, "update_packing", [cluster.name for cluster in clusters]))
     node = _UpdateNode(graph, mutation, name, clusters, rule).node(sparse, gone)
     mutation.add(node)
     for member in members:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from graph_passes.analysis.constants import scalar
 from graph_passes.ir import Graph, Node, TensorRef
 
+HALF_TYPES = ("float16", "bfloat16")
+
 
 class GatheredRows(NamedTuple):
     """Where rows come from.
@@ -42,6 +44,8 @@ def gathered_rows(graph: Graph, ref: TensorRef) -> GatheredRows | None:
     if node.name in graph.fed:
         return None
     if node.op == "Cast":
+        if node.attr("SrcT") not in HALF_TYPES or node.attr("DstT") != "float32":
+            return None  # any other cast may change a value
         found = gathered_rows(graph, node.inputs[0])
         return None if found is None else found._replace(inner=(*found.inner, node))
     if node.op == "ResourceGather":

@@ -13,10 +13,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from graph_passes.ir import Graph, Node, TensorRef
-from graph_passes.rewrite.gathered_rows import GatheredRows, gathered_rows
+from graph_passes.rewrite.gathered_rows import HALF_TYPES, GatheredRows, gathered_rows
 from graph_passes.rewrite.ids import RESHAPES
-
-HALF_TYPES = ("float16", "bfloat16")
 
 
 class WeightedSum(NamedTuple):
@@ -82,7 +80,8 @@ def weights_of_column(graph: Graph, ref: TensorRef) -> TensorRef | None:
     weights = _before(graph, ref, RESHAPES)
     # TensorFlow lays weights of half types out before it casts them.
     given = _before(graph, weights, frozenset({"Cast", *RESHAPES}))
-    return weights if graph.shape(given).rank == 1 else None
+    shape = graph.shape(given)
+    return weights if shape.rank == 1 and shape.dims != (1,) else None  # a single weight may be for all ids
 
 
 def _before(graph: Graph, ref: TensorRef, ops: Collection[str]) -> TensorRef:
@@ -96,7 +95,9 @@ def _before(graph: Graph, ref: TensorRef, ops: Collection[str]) -> TensorRef:
 
 def before_cast(graph: Graph, ref: TensorRef) -> TensorRef:
     """Segments before they were cast from int64 to int32."""
-    return _before(graph, ref, ("Cast",))
+    node = graph.producer(ref)
+    narrowed = node.op == "Cast" and (node.attr("SrcT"), node.attr("DstT")) == ("int64", "int32")
+    return node.inputs[0] if narrowed and node.name not in graph.fed and not node.controls else ref
 
 
 def _divided(graph: Graph, total: Node, node: Node, weights: TensorRef) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.equivalence.test_pooled import CHOSEN, WIDTHS, bags, new_tables
+from tests.equivalence.test_pooled import CHOSEN, ROWS, WIDTHS, bags, new_tables
 from tests.equivalence.training import Snapshot, compare
 
 PLAIN, FAST, SAFE, DEFAULT = "plain", "plain, fast", "safe", "safe with a default id"
@@ -167,3 +167,61 @@ def test_a_table_of_two_features_and_a_feature_of_two_tables() -> None:
 
     report = compare(train)
     assert max(graph.lookups_packed for graph in report.graphs) == 4
+
+
+def run_on(function: Callable, *arguments: tf.Tensor) -> Callable[[], Snapshot]:
+    """Calls a new tf.function of two tables, whose values a cast changes."""
+
+    def run() -> Snapshot:
+        tables = [tf.Variable(np.random.default_rng(n).standard_normal((ROWS, 8)) * 3, dtype="float32") for n in (0, 1)]
+        results = tf.function(lambda *given: [function(table, *given) for table in tables])(*arguments)
+        return {str(n): result.numpy() for n, result in enumerate(results)}
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.int32], ids=lambda dtype: dtype.name)
+def test_casts_that_change_rows_are_no_part_of_a_lookup(dtype: tf.DType) -> None:
+    ids, segments, weights = tf.constant([3, 1, 4, 1]), tf.constant([0, 0, 1, 2]), tf.constant([0.5, 2.0, 1.0, 3.0])
+
+    def by_hand(table: tf.Variable, ids: tf.Tensor, segments: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        rows = tf.cast(tf.cast(tf.nn.embedding_lookup(table, ids), dtype), tf.float32)
+        return tf.math.segment_sum(rows * tf.expand_dims(weights, 1), segments)
+
+    compare(run_on(by_hand, ids, segments, weights))
+
+
+def test_segments_of_any_dtype_and_one_weight_for_all_ids() -> None:
+    def by_hand(table: tf.Variable, segments: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        rows = tf.nn.embedding_lookup(table, tf.constant([3, 1, 4, 1]))
+        return tf.math.segment_sum(rows * tf.expand_dims(weights, 1), tf.cast(segments, tf.int32))
+
+    for segments in (tf.constant([0.0, 0.0, 1.0, 2.0]), tf.constant([0, 0, 1, 2], tf.int16)):
+        compare(run_on(by_hand, segments, tf.constant([0.5, 2.0, 1.0, 3.0])))
+    compare(run_on(by_hand, tf.constant([0, 0, 1, 2], tf.int64), tf.constant([2.0])))
+
+
+@pytest.mark.parametrize("combiner", COMBINERS)
+def test_no_id_but_one_weight(combiner: str) -> None:
+    """As of one example whose feature is missing and whose weight is not."""
+
+    def safe(table: tf.Variable, indices: tf.Tensor, ids: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        bag = tf.SparseTensor(indices, ids, [1, 1])
+        weight_bag = tf.SparseTensor(tf.zeros([1, 2], tf.int64), weights, [1, 1])
+        return tf.nn.safe_embedding_lookup_sparse(table, bag, weight_bag, combiner)
+
+    def run() -> Snapshot:
+        tables = new_tables()[:2]
+        traced = tf.function(
+            lambda *given: [safe(table, *given) for table in tables],
+            input_signature=[
+                tf.TensorSpec([None, 2], tf.int64),
+                tf.TensorSpec([None], tf.int64),
+                tf.TensorSpec([None], tf.float32),
+            ],
+            autograph=False,
+        )
+        results = traced(tf.zeros([0, 2], tf.int64), tf.zeros([0], tf.int64), tf.constant([0.5]))
+        return {str(n): result.numpy() for n, result in enumerate(results)}
+
+    compare(run)

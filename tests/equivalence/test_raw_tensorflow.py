@@ -108,6 +108,45 @@ def test_a_v1_session():
     assert sum(graph.lookups_packed for graph in report.graphs) == 2
 
 
+@pytest.mark.parametrize("kind", ["single", "multi-hot", "hashed"])
+def test_a_session_that_fetches_now_this_and_now_that(kind):
+    """It keeps kernels by the names of nodes, whatever they were packed for."""
+    v1 = tf.compat.v1
+    values = [np.random.default_rng(n).normal(size=(20, 8)).astype("f") for n in range(3)]
+
+    def lookup(table, ids, words):
+        if kind == "multi-hot":
+            return tf.nn.safe_embedding_lookup_sparse(table, tf.sparse.from_dense(tf.reshape(ids, [-1, 2])))
+        return tf.nn.embedding_lookup(table, ids if kind == "single" else tf.strings.to_hash_bucket_fast(words, 20))
+
+    def run():
+        with tf.Graph().as_default(), v1.Session() as session:
+            tables = [v1.get_variable(f"t{n}", initializer=value, use_resource=True) for n, value in enumerate(values)]
+            ids, words = v1.placeholder(tf.int64, [None]), v1.placeholder(tf.string, [None])
+            rows = [lookup(table, ids + n, words + str(n)) for n, table in enumerate(tables)]
+            losses = [tf.reduce_sum(tf.square(row)) for row in rows]
+            rule = v1.train.AdagradOptimizer(0.1)
+            steps = [rule.minimize(losses[0] + losses[1]), rule.minimize(losses[2] * losses[0])]
+            session.run(v1.global_variables_initializer())
+            fetched = [
+                rows[:2],
+                rows,
+                [rows[0], rows[2]],
+                [tf.concat(rows[:2], 1)],
+                [tf.concat(rows[::2], 1)],
+                rows[1:],
+            ]
+            feeds = {ids: [1, 2, 3, 4], words: ["a", "b", "c", "d"]}
+            found = {}
+            for n, fetches in enumerate([*fetched, *fetched]):
+                found |= {f"{n}.{m}": value for m, value in enumerate(session.run(fetches, feeds))}
+                session.run(steps[n % 2], feeds)
+            return found | {f"t{n}": value for n, value in enumerate(session.run(tables))}
+
+    report = compare(run)
+    assert len({item.node for graph in report.graphs for item in graph.packed}) >= 6
+
+
 def test_lookups_inside_conditionals_and_loops():
     def train():
         first, second = _tables()

@@ -2,6 +2,7 @@
 
 from tests.packing.test_embedding_packing import BASE, A, B, check
 from tests.support.lines import Rows, arg, concat, graph, identity, lookup, packed, scalar, variable, vector
+from tests.support.rewrite import graph_of
 
 NOT_BEFORE = "Its input '{}' depends on a lookup of the same pack."
 
@@ -237,23 +238,18 @@ def test_a_preserved_member_of_a_graph_without_arguments_lives_on_as_an_identity
             "ids = Placeholder() {dtype = int32, shape = <?>} -> <?>",
         ]
     )
-    check(
-        [lookup("a", "t, ids"), lookup("b", "t, axis", "<?,4>"), concat("out", "a, b, axis", 2, "<?,8>")],
-        [
-            packed(
-                "t, ids, axis",
-                [Rows("a"), Rows("b", 0, 1)],
-                [("<?,8>", [(0, 4), (1, 4)]), ("<?,4>", [(0, 4)])],
-                ids=["int32"] * 2,
-            ),
-            identity("a", "picasso/embedding_packing/a:1", shape="<?,4>"),
-            identity("out", "picasso/embedding_packing/a", shape="<?,8>"),
-        ],
-        base=base,
-        feeds=["ids"],
-        fetches=["out"],
-        preserve=["a"],
+    before = [lookup("a", "t, ids"), lookup("b", "t, axis", "<?,4>"), concat("out", "a, b, axis", 2, "<?,8>")]
+    keep = {"feeds": ["ids"], "fetches": ["out"], "preserve": ["a"]}
+    name = f"picasso/embedding_packing/a_{graph_of(graph(base, *before, **keep)).fingerprint}"  # it is no function
+    op = packed(
+        "t, ids, axis",
+        [Rows("a"), Rows("b", 0, 1)],
+        [("<?,8>", [(0, 4), (1, 4)]), ("<?,4>", [(0, 4)])],
+        name=name,
+        ids=["int32"] * 2,
     )
+    after = [op, identity("a", f"{name}:1", shape="<?,4>"), identity("out", name, shape="<?,8>")]
+    check(before, after, base=base, **keep)
 
 
 def test_control_edges_of_members_and_of_the_concatenation_are_kept() -> None:

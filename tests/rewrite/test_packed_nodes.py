@@ -24,7 +24,19 @@ def test_numbers_count_distinct_keys_in_the_order_of_their_arrival() -> None:
     ],
 )
 def test_a_name_tells_the_common_scope_the_pass_and_the_first_member(members: list[str], name: str) -> None:
-    assert packed_name("p", members) == name
+    function = graph_of("graph {feeds = [], fetches = [], preserve = []}\nx = _Arg() {T = int32, index = 0}")
+    assert packed_name(function, "p", members) == name
+
+
+def test_in_a_session_a_name_tells_what_is_fed_and_fetched_too() -> None:
+    """A Session keeps kernels by name."""
+    lines = "x = Placeholder() {dtype = int32}\ny = Neg(x) {T = int32}"
+    keeps = ("feeds = [], fetches = [y]", "feeds = [x], fetches = [y]", "feeds = [], fetches = [x, y]")
+    graphs = [graph_of(f"graph {{{keep}, preserve = []}}\n{lines}") for keep in keeps]
+    names = {packed_name(graph, "p", ["s/a"]) for graph in graphs}
+    assert len(names) == 3
+    assert all(name.startswith("s/picasso/p/a_") for name in names)
+    assert packed_name(graphs[0], "p", ["s/a"]) in names
 
 
 @pytest.mark.parametrize("preserve", ["a", ""])

@@ -160,7 +160,8 @@ absl::Status Call::BindPool(const std::string& reader, const GradientSpec& spec,
   pool->num_rows = gradient_row == 0 ? segment.num_ids : elements / gradient_row;
   if (spec.weights >= 0) {
     const Tensor& weights = context_->input(attrs_.WeightsInput(spec.weights));
-    if (weights.NumElements() != segment.num_ids) {
+    const bool none = segment.num_ids == 0 && weights.NumElements() == 1;
+    if (!none && weights.NumElements() != segment.num_ids) {
       return InvalidIn(attrs_.op, "weights ", spec.weights, " of ", reader, " must have ",
                        segment.num_ids, " elements, one for each id, but their shape is ",
                        weights.shape().DebugString(), ".");

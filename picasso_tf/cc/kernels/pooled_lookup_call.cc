@@ -90,7 +90,11 @@ absl::Status Call::BindWeights(const LookupSpec& spec, Lookup* lookup) const {
   lookup->weights = weights.data();
   lookup->weights_are_double = weights.dtype() == tensorflow::DT_DOUBLE;
   lookup->drop_weightless = spec.drop_weightless;
-  if (weights.NumElements() == lookup->num_ids) return absl::OkStatus();
+  // Without ids TensorFlow's product with one weight is as empty. What divides by the
+  // sum of the weights fails there, unless empty rows were filled before.
+  const bool divides = spec.combiner != Combiner::kSum && !spec.sort;
+  const bool none = lookup->num_ids == 0 && weights.NumElements() == 1 && !divides;
+  if (none || weights.NumElements() == lookup->num_ids) return absl::OkStatus();
   return Invalid("lookup '", spec.name, "' must have one weight for each of its ",
                  lookup->num_ids, " ids, but its weights have shape ",
                  weights.shape().DebugString(), ".");
