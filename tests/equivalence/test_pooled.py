@@ -105,15 +105,20 @@ def test_inference_gives_the_same_bits(dtype: tf.DType, kind: str) -> None:
     assert [graph.lookups_packed for graph in report.graphs] == [3] * len(report.graphs)
 
 
-@pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
-def test_rows_of_a_sparse_tensor_may_come_in_any_order(combiner: str) -> None:
+Lookup = Callable[[tf.Variable, tuple], tf.Tensor]
+Batches = Callable[[int], tuple]
+
+
+def any_order_trainer(look_up: Lookup, batch: Batches) -> Callable[[], Snapshot]:
+    """Trains two tables on SparseTensors whose rows come in no order; the dense shape is the last part of a batch."""
+
     def train() -> Snapshot:
         tables = new_tables()[:2]
 
         @tf.function(reduce_retracing=True)
         def step(*parts: tf.Tensor) -> tf.Tensor:
             with tf.GradientTape() as tape:
-                looked_up = tf.concat([lookup(SAFE, table, parts, combiner) for table in tables], 1)
+                looked_up = tf.concat([look_up(table, parts) for table in tables], 1)
                 loss = tf.reduce_sum(tf.tanh(looked_up))
             for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
                 table.scatter_sub(tf.IndexedSlices(0.1 * gradient.values, gradient.indices))
@@ -121,16 +126,16 @@ def test_rows_of_a_sparse_tensor_may_come_in_any_order(combiner: str) -> None:
 
         found = {}
         for n in range(4):
-            indices, ids, shape = bags(n, True)
-            order = np.random.default_rng(n).permutation(len(ids))
-            found[f"looked up {n}"] = step(indices[order], ids[order], shape).numpy()
+            *parts, shape = batch(n)
+            order = np.random.default_rng(n).permutation(len(parts[0]))
+            found[f"looked up {n}"] = step(*(part[order] for part in parts), shape).numpy()
         return {**found, **{f"table {n}": table.numpy() for n, table in enumerate(tables)}}
 
-    graph = compare(train).graphs[0]
-    assert (graph.lookups_packed, graph.updates_packed) == (2, 2)
+    return train
 
 
-def test_a_table_of_two_features_and_a_feature_of_two_tables() -> None:
+def shared_trainer(look_up: Lookup, batch: Batches) -> Callable[[], Snapshot]:
+    """Trains a table that two features read, and two tables that each read one of these features."""
     keras = importlib.import_module("keras")
 
     def train() -> Snapshot:
@@ -142,13 +147,24 @@ def test_a_table_of_two_features_and_a_feature_of_two_tables() -> None:
         def step(one: tuple, other: tuple) -> tf.Tensor:
             with tf.GradientTape() as tape:
                 pairs = ((tables[0], one), (tables[0], other), (tables[1], one), (tables[2], other))
-                looked_up = [lookup(SAFE, table, parts, "mean") for table, parts in pairs]
-                loss = tf.reduce_sum(tf.square(tf.concat(looked_up, 1)))
+                loss = tf.reduce_sum(tf.square(tf.concat([look_up(*pair) for pair in pairs], 1)))
             rule.apply_gradients(zip(tape.gradient(loss, tables), tables, strict=True))
             return loss
 
-        losses = np.array([step(bags(n, True), bags(n + 50, True)) for n in range(6)])
+        losses = np.array([step(batch(n), batch(n + 50)) for n in range(6)])
         return {"losses": losses, **{f"table {n}": table.numpy() for n, table in enumerate(tables)}}
 
+    return train
+
+
+@pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
+def test_rows_of_a_sparse_tensor_may_come_in_any_order(combiner: str) -> None:
+    train = any_order_trainer(lambda table, parts: lookup(SAFE, table, parts, combiner), lambda n: bags(n, True))
+    graph = compare(train).graphs[0]
+    assert (graph.lookups_packed, graph.updates_packed) == (2, 2)
+
+
+def test_a_table_of_two_features_and_a_feature_of_two_tables() -> None:
+    train = shared_trainer(lambda table, parts: lookup(SAFE, table, parts, "mean"), lambda n: bags(n, True))
     report = compare(train)
     assert max(graph.lookups_packed for graph in report.graphs) == 4

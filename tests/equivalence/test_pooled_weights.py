@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.equivalence.test_pooled import CHOSEN, ROWS, WIDTHS, bags, new_tables
+from tests.equivalence.test_pooled import CHOSEN, ROWS, WIDTHS, any_order_trainer, bags, new_tables, shared_trainer
 from tests.equivalence.training import Snapshot, compare
 
 PLAIN, FAST, SAFE, DEFAULT = "plain", "plain, fast", "safe", "safe with a default id"
@@ -122,50 +122,18 @@ def test_weights_that_are_learned_keep_their_lookup(kind: str) -> None:
 
 @pytest.mark.parametrize("combiner", COMBINERS)
 def test_rows_of_a_sparse_tensor_may_come_in_any_order(combiner: str) -> None:
-    def train() -> Snapshot:
-        tables = new_tables()[:2]
+    def look_up(table: tf.Variable, parts: tuple) -> tf.Tensor:
+        return lookup(SAFE, table, parts, combiner)
 
-        @tf.function(reduce_retracing=True)
-        def step(*parts: tf.Tensor) -> tf.Tensor:
-            with tf.GradientTape() as tape:
-                looked_up = tf.concat([lookup(SAFE, table, parts, combiner) for table in tables], 1)
-                loss = tf.reduce_sum(tf.tanh(looked_up))
-            for table, gradient in zip(tables, tape.gradient(loss, tables), strict=True):
-                table.scatter_sub(tf.IndexedSlices(0.1 * gradient.values, gradient.indices))
-            return looked_up
-
-        found = {}
-        for n in range(4):
-            indices, ids, weights, shape = weighted_bags(n, SAFE)
-            order = np.random.default_rng(n).permutation(len(ids))
-            found[f"looked up {n}"] = step(indices[order], ids[order], weights[order], shape).numpy()
-        return {**found, **{f"table {n}": table.numpy() for n, table in enumerate(tables)}}
-
-    graph = compare(train).graphs[0]
+    graph = compare(any_order_trainer(look_up, lambda n: weighted_bags(n, SAFE))).graphs[0]
     assert (graph.lookups_packed, graph.updates_packed) == (2, 2)
 
 
 def test_a_table_of_two_features_and_a_feature_of_two_tables() -> None:
-    keras = importlib.import_module("keras")
+    def look_up(table: tf.Variable, parts: tuple) -> tf.Tensor:
+        return lookup(SAFE, table, parts, "mean")
 
-    def train() -> Snapshot:
-        tables = new_tables()
-        rule = keras.optimizers.Adagrad(0.1)
-        rule.build(tables)
-
-        @tf.function(reduce_retracing=True)
-        def step(one: tuple, other: tuple) -> tf.Tensor:
-            with tf.GradientTape() as tape:
-                pairs = ((tables[0], one), (tables[0], other), (tables[1], one), (tables[2], other))
-                looked_up = [lookup(SAFE, table, parts, "mean") for table, parts in pairs]
-                loss = tf.reduce_sum(tf.square(tf.concat(looked_up, 1)))
-            rule.apply_gradients(zip(tape.gradient(loss, tables), tables, strict=True))
-            return loss
-
-        losses = np.array([step(weighted_bags(n, SAFE), weighted_bags(n + 50, SAFE)) for n in range(6)])
-        return {"losses": losses, **{f"table {n}": table.numpy() for n, table in enumerate(tables)}}
-
-    report = compare(train)
+    report = compare(shared_trainer(look_up, lambda n: weighted_bags(n, SAFE)))
     assert max(graph.lookups_packed for graph in report.graphs) == 4
 
 
