@@ -16,7 +16,7 @@ from tensorflow.core.framework import graph_pb2
 from graph_passes.analysis.compiled_calls import CALLS
 from graph_passes.ir import Graph
 from graph_passes.ir.annotations import strip_shapes
-from graph_passes.ir.op_defs import PACKED_DENSE_UPDATE, PACKED_LOOKUP, PACKED_SPARSE_UPDATE
+from graph_passes.ir.op_defs import PACKED_OPS
 from graph_passes.pipeline.base import PassContext
 from graph_passes.pipeline.instruments import Dump, Verify
 from graph_passes.pipeline.manager import Instrument, PassManager, PipelineRun
@@ -133,6 +133,6 @@ def _without_garbage_collection() -> Iterator[None]:
 
 def _is_rewritten(graph: Graph) -> bool:
     """Whether a graph is one of ours that comes by again: TensorFlow asks once per registered device type."""
-    if graph.of(PACKED_LOOKUP, PACKED_SPARSE_UPDATE, PACKED_DENSE_UPDATE):
+    if graph.of(*PACKED_OPS):
         return True
     return any(node.attr("_picasso_pass") for node in graph.of("ResourceGather", *CALLS))

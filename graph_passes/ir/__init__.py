@@ -17,7 +17,7 @@ from graph_passes.ir.node import CONTROL, Node, Use, node_name, parse_ref
 from graph_passes.ir.parser import parse_graph
 from graph_passes.ir.text import print_graph, print_node
 from graph_passes.ir.types import UNKNOWN_SHAPE, DType, FunctionRef, Shape, TensorRef, product
-from graph_passes.ir.verify import verify, verify_graph_def, verify_rewrite
+from graph_passes.ir.verify import verify, verify_feeds, verify_graph_def, verify_rewrite
 
 __all__ = [
     "CONTROL",
@@ -46,6 +46,7 @@ __all__ = [
     "product",
     "reachable",
     "verify",
+    "verify_feeds",
     "verify_graph_def",
     "verify_rewrite",
 ]

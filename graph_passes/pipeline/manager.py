@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from graph_passes.errors import PassError
-from graph_passes.ir import Graph
+from graph_passes.ir import Graph, verify_feeds
 from graph_passes.pipeline.base import Pass, PassContext, PassReport
 
 log = logging.getLogger("picasso_tf")
@@ -101,6 +101,7 @@ class PassManager:
             instrument.before(step, item, graph)
         start = time.perf_counter()
         result = item.run(graph, context)
+        verify_feeds(graph, result.graph)  # always: a wrong number would be the only sign
         report = result.report
         report.seconds = time.perf_counter() - start
         report.nodes_before, report.nodes_after = len(graph), len(result.graph)

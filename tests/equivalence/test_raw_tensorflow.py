@@ -147,6 +147,33 @@ def test_a_session_that_fetches_now_this_and_now_that(kind):
     assert len({item.node for graph in report.graphs for item in graph.packed}) >= 6
 
 
+def test_a_session_that_feeds_the_inside_of_a_lookup():
+    """What is fed counts."""
+    v1 = tf.compat.v1
+
+    def run():
+        with tf.Graph().as_default() as graph, v1.Session() as session:
+            table = v1.get_variable("t", initializer=np.arange(40, dtype="f").reshape(10, 4), use_resource=True)
+            bag = v1.sparse_placeholder(tf.int64, [None, 3])
+            row = tf.nn.embedding_lookup_sparse(table, bag, None, name="lookup")
+            session.run(v1.global_variables_initializer())
+            segments = next(op for op in graph.get_operations() if op.type == "StridedSlice").outputs[0]
+            given = v1.SparseTensorValue([[0, 0], [0, 1], [1, 0]], [1, 2, 3], [2, 3])
+            plain, fed = session.run(row, {bag: given}), session.run(row, {bag: given, segments: [0, 1, 1]})
+            return {"plain": plain, "fed": fed}
+
+    stock = run()
+    picasso_tf.enable()  # without the verifier
+    try:
+        ours = run()
+        report = picasso_tf.report()
+    finally:
+        picasso_tf.disable()
+    assert {name: value.tobytes() for name, value in ours.items()} == {n: value.tobytes() for n, value in stock.items()}
+    assert stock["plain"].tobytes() != stock["fed"].tobytes()
+    assert [graph.lookups_packed for graph in report.graphs if graph.lookups_packed]
+
+
 def test_lookups_inside_conditionals_and_loops():
     def train():
         first, second = _tables()

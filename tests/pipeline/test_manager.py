@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 
 from graph_passes.errors import PassError, VerifyError
-from graph_passes.ir import Graph, print_graph
-from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport
+from graph_passes.ir import Graph, Mutation, TensorRef, print_graph
+from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.pipeline.instruments import Verify
 from graph_passes.pipeline.manager import Instrument, PassManager, PipelineRun
 from graph_passes.pipeline.report import GraphReport
@@ -112,6 +114,29 @@ def test_a_pass_that_raises_leaves_the_graph_as_it_came_when_the_manager_fails_o
     assert "before 3 add_nodes, 2 nodes" not in log
     report = GraphReport.of("g", run)
     assert (report.failures, report.rewritten, report.nodes_after) == ((str(run.failure),), {}, 1)
+
+
+@dataclass(frozen=True)
+class BypassFeeds(Pass):
+    """Reads what a fed node reads."""
+
+    name: ClassVar[str] = "bypass_feeds"
+
+    def run(self, graph: Graph, context: PassContext) -> PassResult:
+        mutation = Mutation(graph)
+        for name in graph.fed:
+            mutation.redirect(TensorRef(name), graph.nodes[name].inputs[0])
+        return PassResult(mutation.apply(), PassReport(self.name))
+
+
+@pytest.mark.fail_open
+def test_a_bypassed_feed_fails_the_pass_also_without_the_verifier() -> None:
+    lines = ["x = Placeholder() {dtype = int32}", "y = Neg(x) {T = int32}", "z = Neg(y) {T = int32}"]
+    before = graph_of(graph(*lines, feeds=["y"], fetches=["z"]))
+    run = PassManager([BypassFeeds()]).run(before)
+    assert run.after is before
+    assert "I12" in str(run.failure)
+    assert not PassManager([BypassFeeds()]).run(graph_of(graph(*lines, fetches=["z"]))).failure
 
 
 def test_the_tests_themselves_verify_what_a_pass_returns() -> None:
