@@ -13,6 +13,7 @@ from graph_passes.compilation.region_call import emit, region_call
 from graph_passes.ir import Graph, Mutation, Node
 from graph_passes.ir.op_defs import is_stateful
 from graph_passes.pipeline.base import Declined, Pass, PassContext, PassReport, PassResult
+from graph_passes.rewrite.packed_nodes import kernel_name
 
 _NAME = "picasso/xla_close/"
 
@@ -85,8 +86,7 @@ class XlaClose(Pass):
                 continue
             call = region_call(graph, names, members.free)
             report.moved += [name for name in names if is_stateful(graph.nodes[name])]
-            wanted = _NAME + (first if graph.is_function else f"{first}_{graph.fingerprint}")  # see `packed_name`
-            graph, name = emit(graph, wanted, members.device, names, call)
+            graph, name = emit(graph, kernel_name(graph, _NAME + first), members.device, names, call)
             report.moved.append(name)
             report.functions.append(call.function.signature.name)
             report.rewritten.append(name)

@@ -17,6 +17,7 @@ from graph_passes.rewrite.grouping import Group, form_groups
 from graph_passes.rewrite.transforms import (
     ANCHORS,
     OTHERS,
+    RULES,
     Finder,
     Transform,
     is_read_outside,
@@ -98,7 +99,8 @@ def _groups(graph: Graph, home: str) -> tuple[dict[str, Transform], set[str], li
 
 def _keys(graph: Graph) -> dict[str, PlaceKey]:
     around = contexts(graph)
-    return {name: PlaceKey(node.device, around.get(name, frozenset())) for name, node in graph.nodes.items()}
+    nodes = graph.of(*RULES, "LookupTableSizeV2")
+    return {node.name: PlaceKey(node.device, around.get(node.name, frozenset())) for node in nodes}
 
 
 def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Transform], set[str], dict[str, int]]:
@@ -107,6 +109,7 @@ def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Tran
     Strings that something else reads are not computed. A transform that is packed after what it reads begins a program
     of its own. Either changes what can be found, so it is found anew until nothing changes.
     """
+    nodes = [node for node in graph.canonical() if node.op in RULES]
     banned: set[str] = set()
     apart: set[tuple[str, str]] = set()
 
@@ -114,7 +117,7 @@ def _candidates(graph: Graph, keys: dict[str, PlaceKey]) -> tuple[dict[str, Tran
         return keys[one] == keys[other] and (one, other) not in apart
 
     while True:
-        found = worth_while(graph, Finder(graph, together, banned).found)
+        found = worth_while(graph, Finder(graph, nodes, together, banned).found)
         sizes = table_sizes(graph, found, banned)
         level = _levels(graph, found.keys() | sizes, together)
         bad = hidden_successors(graph, level) & found.keys()

@@ -22,16 +22,19 @@ class Numbers(dict[T, int]):
 
 
 def packed_name(graph: Graph, pass_name: str, members: Sequence[str]) -> str:
-    """`scope/picasso/pass_name/member`: the common scope, the pass and the first member.
+    """`scope/picasso/pass_name/member`: the common scope, the pass and the first member; see `kernel_name`."""
+    scope = os.path.commonpath([os.path.dirname(member) for member in members])
+    rest = os.path.relpath(members[0], scope) if scope else members[0]
+    return kernel_name(graph, "/".join(part for part in (scope, f"picasso/{pass_name}", rest) if part))
+
+
+def kernel_name(graph: Graph, name: str) -> str:
+    """The name of a stateful node that a pass adds.
 
     A Session keeps the kernels of stateful ops by name, and optimizes its graph anew for each set of feeds and fetches.
     What it packs for one must not run with what was packed for another, so there the name ends in a fingerprint.
     """
-    scope = os.path.commonpath([os.path.dirname(member) for member in members])
-    rest = os.path.relpath(members[0], scope) if scope else members[0]
-    if not graph.is_function:
-        rest = f"{rest}_{graph.fingerprint}"
-    return "/".join(part for part in (scope, f"picasso/{pass_name}", rest) if part)
+    return name if graph.is_function else f"{name}_{graph.fingerprint}"
 
 
 def substitute(graph: Graph, mutation: Mutation, node: Node, ref: TensorRef, dtype: DType) -> None:

@@ -6,7 +6,7 @@ program; `Picasso>PackedTransforms` runs the programs of many features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from graph_passes.analysis.constants import constant
@@ -150,17 +150,20 @@ class Finder:
 
     Args:
         graph: the graph.
+        nodes: those with a rule, in an order that does not depend on the graph's own, upstream ones first.
         together: whether two nodes, of which the second reads the first, may be in one program.
         banned: nodes that must be no transforms.
     """
 
-    def __init__(self, graph: Graph, together: Callable[[str, str], bool], banned: Collection[str]):
+    def __init__(
+        self, graph: Graph, nodes: Iterable[Node], together: Callable[[str, str], bool], banned: Collection[str]
+    ):
         self._graph = graph
         self._together = together
         self._masks: dict[TensorRef, str] = {}  # the one Where of each feature
         self.found: dict[str, Transform] = {}
-        for node in graph.canonical():
-            if node.op in RULES and node.name not in banned:
+        for node in nodes:
+            if node.name not in banned:
                 transform = self._transform(node)
                 if transform is not None:
                     self.found[node.name] = transform

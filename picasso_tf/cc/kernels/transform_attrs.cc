@@ -8,11 +8,11 @@ namespace {
 
 // The op definition admits no other dtype.
 DType Of(tensorflow::DataType dtype) {
-  DType found = DType::kString;
-  ProgramParser::FindDType(tensorflow::DataTypeString(dtype), &found);
-  if (dtype == tensorflow::DT_FLOAT) found = DType::kFloat32;
-  if (dtype == tensorflow::DT_DOUBLE) found = DType::kFloat64;
-  return found;
+  for (const DType found : {DType::kBool, DType::kInt32, DType::kInt64, DType::kFloat32,
+                            DType::kFloat64}) {
+    if (TensorType(found) == dtype) return found;
+  }
+  return DType::kString;
 }
 
 std::vector<DType> Of(const tensorflow::DataTypeVector& types) {

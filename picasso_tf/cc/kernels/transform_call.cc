@@ -147,7 +147,7 @@ absl::Status Call::Run() {
   ParallelBlocks(pool, units_.size(), threads, [this](int64_t i) { RunUnit(&units_[i]); });
   TF_RETURN_IF_ERROR(CheckUnits());
   TF_RETURN_IF_ERROR(AllocateTaken());
-  ParallelBlocks(pool, attrs_.features.size(), threads, [this](int64_t i) { CloseUp(i); });
+  ParallelBlocks(pool, masked_.size(), threads, [this](int64_t i) { CloseUp(masked_[i]); });
   return absl::OkStatus();
 }
 
@@ -205,6 +205,7 @@ absl::Status Call::Allocate() {
     taken.values.resize(attrs_.features[output.feature].outputs.size());
   }
   for (size_t i = 0; i < attrs_.features.size(); ++i) {
+    if (!taken_[i].values.empty()) masked_.push_back(static_cast<int>(i));
     for (size_t j = 0; j < taken_[i].values.size(); ++j) {
       const OutputSpec& output = attrs_.outputs[attrs_.features[i].outputs[j]];
       if (output.value == kIndices || attrs_.LevelOf(output) == Level::kAll) continue;
@@ -219,6 +220,7 @@ absl::Status Call::Allocate() {
 void Call::MakeUnits() {
   for (size_t i = 0; i < attrs_.features.size(); ++i) {
     const int64_t size = context_->input(i).NumElements();
+    first_unit_.push_back(units_.size());
     int64_t begin = 0;
     do {  // also once for nothing: a table may refuse even that
       const int64_t end = std::min(begin + kUnit, size);
@@ -226,6 +228,7 @@ void Call::MakeUnits() {
       begin = end;
     } while (begin < size);
   }
+  first_unit_.push_back(units_.size());
 }
 
 void Call::RunUnit(Unit* unit) {
@@ -295,12 +298,11 @@ absl::Status Call::AllocateTaken() {
 
 void Call::CloseUp(int number) {
   const Taken& taken = taken_[number];
-  if (taken.values.empty()) return;
   const FeatureSpec& feature = attrs_.features[number];
   const TensorShape& shape = context_->input(number).shape();
   int64_t to = 0;
-  for (const Unit& unit : units_) {
-    if (unit.feature != number) continue;
+  for (size_t u = first_unit_[number]; u < first_unit_[number + 1]; ++u) {
+    const Unit& unit = units_[u];
     int64_t from = unit.begin;
     for (const int64_t count : unit.taken) {
       for (size_t j = 0; j < feature.outputs.size(); ++j) {

@@ -64,7 +64,9 @@ class Call : public Outside {
   std::deque<Room> rooms_;  // of scalars
   std::vector<tensorflow::Tensor*> outputs_;
   std::vector<Taken> taken_;  // one for each feature
-  std::vector<Unit> units_;
+  std::vector<Unit> units_;  // in the order of features
+  std::vector<size_t> first_unit_;  // of each feature, and the end
+  std::vector<int> masked_;  // features of which some output is a part
   mutable absl::Mutex mutex_;
   mutable absl::Status table_status_;
 };
