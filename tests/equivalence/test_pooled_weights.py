@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.equivalence.test_pooled import CHOSEN, ROWS, WIDTHS, any_order_trainer, bags, new_tables, shared_trainer
+from tests.equivalence.test_pooled import (
+    CHOSEN,
+    COMBINERS,
+    ROWS,
+    any_order_trainer,
+    bags,
+    new_tables,
+    shared_trainer,
+    trainer,
+)
 from tests.equivalence.training import Snapshot, compare
 
 PLAIN, FAST, SAFE, DEFAULT = "plain", "plain, fast", "safe", "safe with a default id"
 KINDS = (PLAIN, FAST, SAFE, DEFAULT)
-COMBINERS = ("sum", "mean", "sqrtn")
 NAMES = {PLAIN: "embedding_lookup_sparse", SAFE: "embedding_lookup"}
 
 
@@ -56,39 +64,12 @@ def test_inference_gives_the_same_bits(dtype: tf.DType, kind: str) -> None:
     assert not [item for graph in report.graphs for item in graph.declined]
 
 
-def trainer(front_end: str, optimizer: str, kind: str, steps: int = 6) -> Callable[[], Snapshot]:
-    """Trains tables and a layer behind them for some steps, one of them with a batch without any id."""
-    keras = importlib.import_module(front_end)
-
-    def train() -> Snapshot:
-        tables = new_tables()
-        weights = tf.Variable(np.random.default_rng(9).standard_normal((sum(WIDTHS), 1)).astype(np.float32))
-        rule = getattr(keras.optimizers, optimizer)(0.1)
-        rule.build([*tables, weights])
-
-        @tf.function(reduce_retracing=True)
-        def step(*parts: tuple) -> tf.Tensor:
-            with tf.GradientTape() as tape:
-                looked_up = [lookup(kind, *one) for one in zip(tables, parts, COMBINERS, strict=True)]
-                loss = tf.reduce_mean(tf.square(tf.tanh(tf.concat(looked_up, 1) @ weights) - 0.5))
-            gradients = tape.gradient(loss, [*tables, weights])
-            rule.apply_gradients(zip(gradients, [*tables, weights], strict=True))
-            return loss
-
-        losses = np.array([step(*(weighted_bags(10 * n + f, kind) for f in range(3))) for n in range(steps)])
-        slots = rule.variables() if callable(rule.variables) else rule.variables
-        found = {f"slot {n}": tf.convert_to_tensor(slot).numpy() for n, slot in enumerate(slots)}
-        found |= {f"table {n}": table.numpy() for n, table in enumerate(tables)}
-        return {**found, "losses": losses, "weights": weights.numpy()}
-
-    return train
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("optimizer", CHOSEN)
 @pytest.mark.parametrize("front_end", ["keras", "tf_keras"])
 def test_training_gives_the_same_bits(front_end: str, optimizer: str, kind: str) -> None:
-    report = compare(trainer(front_end, optimizer, kind))
+    train = trainer(front_end, optimizer, functools.partial(lookup, kind), lambda seed: weighted_bags(seed, kind))
+    report = compare(train)
     graph = max(report.graphs, key=lambda graph: graph.nodes_before)
     assert graph.lookups_packed == 3
     assert graph.updates_packed >= 3 + (optimizer != "SGD") * 3
@@ -122,18 +103,13 @@ def test_weights_that_are_learned_keep_their_lookup(kind: str) -> None:
 
 @pytest.mark.parametrize("combiner", COMBINERS)
 def test_rows_of_a_sparse_tensor_may_come_in_any_order(combiner: str) -> None:
-    def look_up(table: tf.Variable, parts: tuple) -> tf.Tensor:
-        return lookup(SAFE, table, parts, combiner)
-
-    graph = compare(any_order_trainer(look_up, lambda n: weighted_bags(n, SAFE))).graphs[0]
+    train = any_order_trainer(functools.partial(lookup, SAFE), combiner, lambda n: weighted_bags(n, SAFE))
+    graph = compare(train).graphs[0]
     assert (graph.lookups_packed, graph.updates_packed) == (2, 2)
 
 
 def test_a_table_of_two_features_and_a_feature_of_two_tables() -> None:
-    def look_up(table: tf.Variable, parts: tuple) -> tf.Tensor:
-        return lookup(SAFE, table, parts, "mean")
-
-    report = compare(shared_trainer(look_up, lambda n: weighted_bags(n, SAFE)))
+    report = compare(shared_trainer(functools.partial(lookup, SAFE), lambda n: weighted_bags(n, SAFE)))
     assert max(graph.lookups_packed for graph in report.graphs) == 4
 
 

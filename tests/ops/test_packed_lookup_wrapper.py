@@ -1,7 +1,6 @@
 """The Python function `packed_lookup`, and lookups of variables that change meanwhile."""
 
 import re
-import threading
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import tensorflow as tf
 from graph_passes.errors import ConfigError
 from picasso_tf.ops import packed_lookup
 from tests.support.packed_lookup_calls import make_ids, make_table
+from tests.support.threads import read_while_writing
 
 
 def test_wrapper_takes_keras_variables():
@@ -59,35 +59,19 @@ def test_wrapper_refuses_what_is_no_variable_and_mixed_dtypes():
 def test_lookups_while_other_threads_write():
     tables = [tf.Variable(tf.ones([200, 32])) for _ in range(4)]
     ids = [make_ids(2000, 200, seed=i) for i in range(4)]
-    stop, failures = threading.Event(), []
 
-    def write():
-        value = 1.0
-        while not stop.is_set():
-            value += 1.0
-            for table in tables:
-                table.scatter_update(tf.IndexedSlices(tf.fill([100, 32], value), tf.range(100)))
-            tables[0].assign(tables[0] * 1.0)
+    def write(number):
+        for table in tables:
+            table.scatter_update(tf.IndexedSlices(tf.fill([100, 32], 1.0 + number), tf.range(100)))
+        tables[0].assign(tables[0] * 1.0)
 
     def read():
-        try:
-            for _ in range(30):
-                rows = packed_lookup(tables, ids, concat=True).numpy()
-                assert rows.shape == (2000, 128)
-                assert (rows >= 1.0).all()
-                assert (rows == np.round(rows)).all()
-        except Exception as error:  # a thread's exception would be lost
-            failures.append(error)
+        rows = packed_lookup(tables, ids, concat=True).numpy()
+        assert rows.shape == (2000, 128)
+        assert (rows >= 1.0).all()
+        assert (rows == np.round(rows)).all()
 
-    writer = threading.Thread(target=write)
-    readers = [threading.Thread(target=read) for _ in range(16)]
-    for thread in [writer, *readers]:
-        thread.start()
-    for thread in readers:
-        thread.join()
-    stop.set()
-    writer.join()
-    assert failures == []
+    read_while_writing(read, write, readers=16, times=30)
 
 
 def test_reads_and_writes_of_one_function_keep_their_order():

@@ -3,7 +3,6 @@
 import hashlib
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from tests.support.packed_transforms_calls import (
     random_programs,
     random_values,
 )
+from tests.support.threads import read_while_writing
 
 SIZES = st.sampled_from([0, 1, 2, 3, 30, 511, 512, 513, 1024, 2047, 2048, 2049, 3000])
 SHAPES = SIZES.map(lambda size: (size,)) | st.lists(st.integers(0, 12), max_size=3).map(tuple)
@@ -104,34 +104,19 @@ def test_many_calls_at_once_while_a_table_is_written():
     words = random_values("string", [5000])
     program = Program(["find x c0 0 int64", "hash_fast x 50"], [("v0", "int64"), ("v1", "int64")])
     hashes = tf.strings.to_hash_bucket_fast(words, 50).numpy()
-    stop, failures = threading.Event(), []
 
-    def write():
-        value = 0
-        while not stop.is_set():
-            value = (value + 1) % 1000
-            table.insert(["cat", f"key {value}"], tf.constant([value, value], tf.int64))
+    def write(number):
+        value = number % 1000
+        table.insert(["cat", f"key {value}"], tf.constant([value, value], tf.int64))
 
     def read():
-        try:
-            for _ in range(60):
-                found, hashed = packed_transforms(
-                    [words, words], [program] * 2, scalars=[np.int64(-1)], tables=[table.resource_handle]
-                )[1]
-                found = found.numpy()
-                assert hashed.numpy().tolist() == hashes.tolist()
-                assert set(found[words == b"a"]) == {3}
-                assert set(found[(words != b"a") & (words != b"cat")]) == {-1}
-                assert 0 <= found[words == b"cat"].min() <= found[words == b"cat"].max() < 1000
-        except Exception as error:  # a thread's exception would be lost
-            failures.append(error)
+        found, hashed = packed_transforms(
+            [words, words], [program] * 2, scalars=[np.int64(-1)], tables=[table.resource_handle]
+        )[1]
+        found = found.numpy()
+        assert hashed.numpy().tolist() == hashes.tolist()
+        assert set(found[words == b"a"]) == {3}
+        assert set(found[(words != b"a") & (words != b"cat")]) == {-1}
+        assert 0 <= found[words == b"cat"].min() <= found[words == b"cat"].max() < 1000
 
-    writer = threading.Thread(target=write)
-    readers = [threading.Thread(target=read) for _ in range(8)]
-    for thread in [writer, *readers]:
-        thread.start()
-    for thread in readers:
-        thread.join()
-    stop.set()
-    writer.join()
-    assert failures == []
+    read_while_writing(read, write, readers=8, times=60)
