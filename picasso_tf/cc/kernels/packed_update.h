@@ -24,6 +24,8 @@ struct Pool {
   const void* zeros = nullptr;     // a row of the table, for ids that fill empty rows
   // Ids by rows, where they do not come so: id number j is the order[j]-th. Else nullptr.
   const int64_t* order = nullptr;
+  bool in_order = false;  // the rows of ids that are not left out never decrease
+  const int64_t* counts = nullptr;  // of each row, its ids that are not left out
 
   PICASSO_HOST_DEVICE int64_t RowOf(int64_t id) const {
     if (order != nullptr) id = order[id];

@@ -39,6 +39,17 @@ int GroupBits(const Program& program, const Table& table) {
   return BitsFor(TileRows(table) + 1) - 1;
 }
 
+// For SortedIds::Build: whether the row of its gradient is all that need be known of an
+// id. Nothing is computed for single ids, and none but those of one row of the gradient
+// may have equal numbers, so that they stay in order.
+template <typename T>
+bool NumberByPool(const Program& program, const Table& table) {
+  if (table.num_segments != 1 || program.counts.row_gradients != 1) return false;
+  const Pool* pool = table.segments[0].gradients[0].pool;
+  if (pool == nullptr || !pool->in_order || pool->weights != nullptr) return false;
+  return !program.ComputesIdValues() && !PacketEnds<T>::NeedsSortedRows(program, table);
+}
+
 // Rows [begin, end) of a table, or, where only rows with ids are updated and the ids
 // are not grouped, the rows that begin at its keys [begin, end).
 struct Task {

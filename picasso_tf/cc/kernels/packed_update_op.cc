@@ -96,7 +96,8 @@ class PackedUpdateCpuOp : public OpKernel {
     std::atomic<bool> good{true};
     Parallel(context, tables.size(), num_ids / kIdsPerThread + 1, [&](int64_t i) {
       const int group_bits = GroupBits<T>(attrs_.program, tables[i]);
-      if (!(*ids)[i].Build(tables[i], attrs_.drop_negative, group_bits)) {
+      const bool by_pool = NumberByPool<T>(attrs_.program, tables[i]);
+      if (!(*ids)[i].Build(tables[i], attrs_.drop_negative, group_bits, by_pool)) {
         good.store(false, std::memory_order_relaxed);
       }
     });

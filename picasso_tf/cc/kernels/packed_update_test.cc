@@ -133,7 +133,7 @@ class Model {
     std::vector<int64_t> counts(num_rows);
     for (int64_t j = 0; j < ids.num_ids; ++j) expected.rows.push_back(Random(0, num_rows));
     // With a fill ids are numbered by rows; the slow code below knows them as they come.
-    if (ids.fill >= 0) std::sort(expected.rows.begin(), expected.rows.end());
+    if (ids.fill >= 0 || Random(0, 2) > 0) std::sort(expected.rows.begin(), expected.rows.end());
     for (int64_t j = 0; j < ids.num_ids; ++j) {
       const int64_t row = expected.rows[j];
       wide[j * pool.pitch] = narrow[j * pool.pitch] = row;
@@ -194,6 +194,8 @@ class Model {
   std::vector<const void*> parameter_pointers_;
 };
 
+int64_t num_by_pool = 0;  // tables whose ids were numbered by the rows they were pooled to
+
 template <typename T>
 std::deque<std::vector<T>> Model<T>::ByCpu(bool all_rows, int threads) const {
   auto states = states_;
@@ -206,7 +208,10 @@ std::deque<std::vector<T>> Model<T>::ByCpu(bool all_rows, int threads) const {
   std::vector<SortedIds> ids(tables.size());
   for (size_t i = 0; i < tables.size(); ++i) {
     tables[i].states = pointers[i].data();
-    CHECK(ids[i].Build(tables[i], /*drop_negative=*/true, GroupBits<T>(program_, tables[i])));
+    const bool by_pool = NumberByPool<T>(program_, tables[i]);
+    CHECK(ids[i].Build(tables[i], /*drop_negative=*/true, GroupBits<T>(program_, tables[i]),
+                       by_pool));
+    num_by_pool += by_pool;
   }
   const Plans<T> plans(program_);
   const std::vector<Task> tasks = CutTasks<T>(program_, tables, ids, all_rows);
@@ -372,12 +377,7 @@ void TestPools() {
 }
 
 template <typename T>
-void TestRandomPools(int count) {
-  const Program program =
-      Parsed({2, 2, 1, 1},
-             {"greater s0 p0", "select v0 s0 t0", "mul g0 g1", "scatter_add v1 v2",
-              "touched_add v3 p0", "scatter_sub s1 g1"},
-             {"v4", "v5"});
+void TestRandomPools(const Program& program, int count) {
   for (int round = 0; round < count; ++round) {
     Model<T> model(program);
     for (int table = 0; table < 3; ++table) {
@@ -510,6 +510,22 @@ void TestRandomPrograms(int count) {
     model.AddTable(rows, Random(1, 9), {{Random(0, 500), rows}});
     CheckUpdated(model);
   }
+}
+
+template <typename T>
+void TestRandomPools(int count) {
+  TestRandomPools<T>(Parsed({2, 2, 1, 1},
+                            {"greater s0 p0", "select v0 s0 t0", "mul g0 g1", "scatter_add v1 v2",
+                             "touched_add v3 p0", "scatter_sub s1 g1"},
+                            {"v4", "v5"}),
+                     count);
+  const int64_t before = num_by_pool;
+  TestRandomPools<T>(Parsed({2, 1, 0, 1},
+                            {"segment_sum g0", "square v0", "touched_add s1 v1", "mul v0 p0",
+                             "sqrt v2", "div v3 v4", "touched_sub s0 v5"},
+                            {"v6", "v2"}),
+                     count);
+  CHECK(num_by_pool > before);
 }
 
 template <typename T>

@@ -21,12 +21,16 @@ inline int BitsFor(int64_t n) { return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1);
 class SortedIds {
  public:
   // With `group_bits` the ids are only brought into groups of 1 << group_bits rows,
-  // and keep their order within a group.
+  // and keep their order within a group. With `by_pool` an id's number is the row of the
+  // gradient that it was pooled to; such numbers tell nothing else, and are never less
+  // than those of ids before.
   //
   // False: an id is out of range, and there are no keys.
-  bool Build(const Table& table, bool drop_negative, int group_bits = 0) {
+  bool Build(const Table& table, bool drop_negative, int group_bits = 0, bool by_pool = false) {
     group_bits_ = group_bits;
-    id_bits_ = BitsFor(table.num_ids);
+    by_pool_ = by_pool;
+    id_bits_ = by_pool ? BitsFor(table.segments[0].gradients[0].pool->num_rows + 1)
+                       : BitsFor(table.num_ids);
     row_bits_ = BitsFor(table.rows);
     keys_.reset(new uint64_t[table.num_ids]);
     size_ = 0;
@@ -46,6 +50,7 @@ class SortedIds {
 
   int64_t size() const { return size_; }
   bool grouped() const { return group_bits_ > 0; }
+  bool by_pool() const { return by_pool_; }
   int64_t GroupRows() const { return int64_t{1} << group_bits_; }
   int64_t Row(int64_t at) const { return static_cast<int64_t>(keys_[at] >> id_bits_); }
   int64_t Id(int64_t at) const {
@@ -85,26 +90,37 @@ class SortedIds {
     if (segment.fill >= 0 && segment.gradients[0].pool->order != nullptr) {
       return AppendByRow(segment);
     }
+    if (by_pool_) {
+      const Pool rows = *segment.gradients[0].pool;  // what is stored may not change it
+      return AppendAny(segment, drop_negative, [&rows](int64_t j) { return rows.RowOf(j); });
+    }
+    const int64_t first = segment.first_id;
+    return AppendAny(segment, drop_negative, [first](int64_t j) { return first + j; });
+  }
+
+  template <typename Number>
+  bool AppendAny(const Segment& segment, bool drop_negative, const Number& number) {
     switch (segment.id_kind) {
       case IdKind::kInt32:
-        return AppendAs<IdKind::kInt32>(segment, drop_negative);
+        return AppendAs<IdKind::kInt32>(segment, drop_negative, number);
       case IdKind::kInt64:
-        return AppendAs<IdKind::kInt64>(segment, drop_negative);
+        return AppendAs<IdKind::kInt64>(segment, drop_negative, number);
       case IdKind::kInt64AsInt32:
-        return AppendAs<IdKind::kInt64AsInt32>(segment, drop_negative);
+        return AppendAs<IdKind::kInt64AsInt32>(segment, drop_negative, number);
       default:
-        return AppendAs<IdKind::kRowNumber>(segment, drop_negative);
+        return AppendAs<IdKind::kRowNumber>(segment, drop_negative, number);
     }
   }
 
-  template <IdKind kKind>
-  bool AppendAs(const Segment& segment, bool drop_negative) {
+  template <IdKind kKind, typename Number>
+  bool AppendAs(const Segment& segment, bool drop_negative, const Number& number) {
     uint64_t* keys = keys_.get() + size_;
+    const IdList list = segment;
     bool good = true;
     for (int64_t j = 0; j < segment.num_ids; ++j) {
-      const int64_t row = LoadId<kKind>(segment, IdPosition(segment, j));
-      const bool in_range = InRange(segment, row);
-      *keys = static_cast<uint64_t>(row) << id_bits_ | static_cast<uint64_t>(segment.first_id + j);
+      const int64_t row = LoadId<kKind>(list, IdPosition(list, j));
+      const bool in_range = InRange(list, row);
+      *keys = static_cast<uint64_t>(row) << id_bits_ | static_cast<uint64_t>(number(j));
       keys += in_range;
       good &= in_range || (drop_negative && row < 0);
     }
@@ -127,15 +143,10 @@ class SortedIds {
   // An id for each row of the gradient that no id is left for.
   void AppendFills(const Segment& segment) {
     const Pool& pool = *segment.gradients[0].pool;
-    std::vector<bool> has_id(segment.num_fills);
-    for (int64_t j = 0; j < segment.num_ids; ++j) {
-      const int64_t row = pool.RowOf(j);
-      const bool counts = IdOf(segment, j) >= 0 && row >= 0 && row < segment.num_fills;
-      if (counts) has_id[row] = true;
-    }
     for (int64_t row = 0; row < segment.num_fills; ++row) {
-      if (has_id[row]) continue;
-      const int64_t number = segment.first_id + segment.num_ids + row;
+      if (pool.counts[row] > 0) continue;
+      const int64_t number =
+          by_pool_ ? pool.num_rows : segment.first_id + segment.num_ids + row;
       keys_[size_++] = static_cast<uint64_t>(segment.fill) << id_bits_ | number;
     }
   }
@@ -173,6 +184,7 @@ class SortedIds {
   int id_bits_ = 0;
   int row_bits_ = 0;
   int group_bits_ = 0;
+  bool by_pool_ = false;
 };
 
 }  // namespace packed_update

@@ -65,6 +65,9 @@ class PacketEnds {
                        [](const Instruction& one) { return one.opcode == Opcode::kUniqueRsqrt; });
   }
 
+  // Whether there are any.
+  bool AnyLeft() const { return table_.row % kPacket != 0; }
+
   // The first such column of a row, or of the id with that number; it may be less
   // than 0, or beyond the row.
   int64_t FirstColumn(Opcode opcode, Level level, int64_t number) const {

@@ -218,13 +218,18 @@ class Located {
   // As above, for the one segment of a table, whose ids were pooled.
   void FindPooled(int g, const Pool& pool, const T* first, int64_t pitch) {
     const T** gradients = gradients_.get() + g * most_;
-    const int64_t num_listed = table_.segments[0].num_ids;
+    const int64_t num_listed = ids_.by_pool() ? pool.num_rows : table_.segments[0].num_ids;
     for (int64_t i = 0; i < num_ids_; ++i) {
-      const bool fills = numbers_[i] >= num_listed;
-      gradients[i] = fills ? static_cast<const T*>(pool.zeros) + column_
-                           : first + pool.RowOf(numbers_[i]) * pitch;
+      const int64_t number = numbers_[i];
+      if (number >= num_listed) {
+        gradients[i] = static_cast<const T*>(pool.zeros) + column_;
+        if (!scales_.empty()) ScaleOf(g)[i] = 1;
+        continue;
+      }
+      gradients[i] = first + (ids_.by_pool() ? number : pool.RowOf(number)) * pitch;
       if (scales_.empty()) continue;
-      ScaleOf(g)[i] = static_cast<Compute<T>>(fills ? 1.0 : pool.ScaleOf(numbers_[i]));
+      ScaleOf(g)[i] = static_cast<Compute<T>>(ids_.by_pool() ? pool.scales[number]
+                                                             : pool.ScaleOf(number));
     }
   }
 

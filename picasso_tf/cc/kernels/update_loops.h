@@ -6,6 +6,7 @@
 #ifndef PICASSO_TF_CC_KERNELS_UPDATE_LOOPS_H_
 #define PICASSO_TF_CC_KERNELS_UPDATE_LOOPS_H_
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -149,6 +150,9 @@ PICASSO_INLINE void AccumulateAs(const Compute<T>* __restrict in, const int32_t*
   }
 }
 
+template <Opcode kOpcode>
+using OpcodeIs = std::integral_constant<Opcode, kOpcode>;
+
 template <typename T>
 PICASSO_INLINE void AccumulateBody(Opcode step, const Compute<T>* in, const int32_t* places,
                                    int64_t n, int64_t width, Compute<T>* out) {
@@ -156,6 +160,60 @@ PICASSO_INLINE void AccumulateBody(Opcode step, const Compute<T>* in, const int3
     if (step == Opcode::kAdd) return AccumulateAs<Opcode::kAdd, T>(in, places, n, constant, out);
     if (step == Opcode::kSub) return AccumulateAs<Opcode::kSub, T>(in, places, n, constant, out);
     AccumulateAs<Opcode::kSelect, T>(in, places, n, constant, out);
+  });
+}
+
+// out = step(out, row * scale) for `kRows` rows in order; without kScaled there is no scale.
+template <int kRows, Opcode kStep, bool kScaled, typename T, typename Width>
+PICASSO_INLINE void AccumulateGroup(const T* const* rows, const Compute<T>* scales, Width width,
+                                    Compute<T>* __restrict out) {
+  for (int64_t k = 0; k < width; ++k) {
+    Compute<T> sum = out[k];
+    for (int i = 0; i < kRows; ++i) {
+      Compute<T> x = Value<T>::Load(rows[i][k]);
+      if constexpr (kScaled) x = Evaluate<Opcode::kMul, T>(x, scales[i], scales[i]);
+      sum = kStep == Opcode::kSelect ? x : Evaluate<kStep, T>(sum, x, x);
+    }
+    out[k] = sum;
+  }
+}
+
+// As AccumulateAs, of rows from anywhere, times scales[i] where there are scales. Ids of
+// one row often follow each other: a few at a time, so that they do not wait for each
+// other's stores.
+template <Opcode kStep, bool kScaled, typename T, typename Width>
+PICASSO_INLINE void AccumulateRowsAs(const T* const* rows, const Compute<T>* scales,
+                                     const int32_t* places, int64_t n, Width width,
+                                     Compute<T>* out) {
+  constexpr int kGroup = 4;
+  for (int64_t i = 0; i < n;) {
+    Compute<T>* row = out + places[i] * width;
+    const Compute<T>* scale = kScaled ? scales + i : nullptr;
+    if (i + kGroup <= n && places[i + kGroup - 1] == places[i] &&
+        std::equal(places + i + 1, places + i + kGroup, places + i)) {
+      AccumulateGroup<kGroup, kStep, kScaled>(rows + i, scale, width, row);
+      i += kGroup;
+    } else {
+      AccumulateGroup<1, kStep, kScaled>(rows + i, scale, width, row);
+      ++i;
+    }
+  }
+}
+
+template <typename T>
+PICASSO_INLINE void AccumulateRowsBody(Opcode step, const T* const* rows,
+                                       const Compute<T>* scales, const int32_t* places, int64_t n,
+                                       int64_t width, Compute<T>* out) {
+  const auto accumulate = [&](auto opcode, auto constant) PICASSO_INLINE_LAMBDA {
+    if (scales == nullptr) {
+      return AccumulateRowsAs<opcode(), false, T>(rows, scales, places, n, constant, out);
+    }
+    AccumulateRowsAs<opcode(), true, T>(rows, scales, places, n, constant, out);
+  };
+  WithWidth(width, [&](auto constant) PICASSO_INLINE_LAMBDA {
+    if (step == Opcode::kAdd) return accumulate(OpcodeIs<Opcode::kAdd>(), constant);
+    if (step == Opcode::kSub) return accumulate(OpcodeIs<Opcode::kSub>(), constant);
+    accumulate(OpcodeIs<Opcode::kSelect>(), constant);
   });
 }
 
@@ -172,6 +230,8 @@ struct Loops {
   void (*repeat)(const C* in, const int32_t* places, int64_t n, int64_t width, C* out);
   void (*accumulate)(Opcode step, const C* in, const int32_t* places, int64_t n, int64_t width,
                      C* out);
+  void (*accumulate_rows)(Opcode step, const T* const* rows, const C* scales,
+                          const int32_t* places, int64_t n, int64_t width, C* out);
 
   static const Loops& OfThisMachine() {
     static const Loops loops = Choose();
@@ -206,7 +266,14 @@ struct Loops {
                                       int64_t n, int64_t width, C* out) {                       \
       AccumulateBody<T>(step, in, places, n, width, out);                                       \
     }                                                                                           \
-    static Loops<T> All() { return {Map, Gather, Scatter, Scale, Repeat, Accumulate}; }         \
+    attributes static void AccumulateRows(Opcode step, const T* const* rows, const C* scales,   \
+                                          const int32_t* places, int64_t n, int64_t width,      \
+                                          C* out) {                                             \
+      AccumulateRowsBody<T>(step, rows, scales, places, n, width, out);                         \
+    }                                                                                           \
+    static Loops<T> All() {                                                                     \
+      return {Map, Gather, Scatter, Scale, Repeat, Accumulate, AccumulateRows};                 \
+    }                                                                                           \
   };
 
 PICASSO_DEFINE_LOOPS(BaselineLoops, )

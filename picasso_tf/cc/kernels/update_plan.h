@@ -23,6 +23,9 @@ class Plan {
     FindLastUses();
     FindOutputs();
     AssignSlots();
+    for (int g = 0; g < program.counts.row_gradients; ++g) {
+      only_reduced_.push_back(program.IsOnlyReduced(program.counts.FirstRowGradient() + g));
+    }
   }
 
   const Program& program() const { return program_; }
@@ -47,6 +50,9 @@ class Plan {
 
   // Whether no instruction but the one after `at` reads the result of `at`.
   bool IsBrief(int at) const { return last_use_[Result(at)] <= at + 1; }
+
+  // Whether gradient `gradient` is only ever reduced, straight from where it is.
+  bool IsOnlyReduced(int gradient) const { return only_reduced_[gradient]; }
 
   // Reductions that can run in one sweep over the ids of a tile, because they read no
   // row value that is computed after the first of them begins.
@@ -234,6 +240,7 @@ class Plan {
   std::vector<int> outputs_;
   std::vector<int> slots_;
   std::vector<int> free_[2];  // of rows, of ids
+  std::vector<bool> only_reduced_;
   int num_slots_ = 0;
 };
 

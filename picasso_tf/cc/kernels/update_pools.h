@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -25,24 +24,26 @@ class ScaledPool : public Pool {
   // not have. The scales are those of
   // TensorFlow's SparseSegmentMeanGrad and its kin: 1 / n or 1 / sqrt(n), in double.
   bool FindScales(Combiner combiner, const Segment& ids) {
-    const bool needs_counts = combiner != Combiner::kSum;
-    if (needs_counts) memory_.reset(new double[num_rows]());
-    bool in_order = true;
+    counts_.assign(num_rows, 0);
+    counts = counts_.data();
+    in_order = true;
     int64_t before = 0;
     for (int64_t i = 0; i < ids.num_ids; ++i) {
       if (IsLeftOut(ids, i)) continue;
       const int64_t row = RowOf(i);
       if (row < 0 || row >= num_rows) return false;
-      if (needs_counts) ++memory_[row];
+      ++counts_[row];
       in_order &= before <= row;
       before = row;
     }
     if (!in_order && ids.fill >= 0) SortByRow(ids.num_ids);
-    for (int64_t row = 0; row < num_rows && needs_counts; ++row) {
-      const double count = std::max(memory_[row], 1.0);
-      memory_[row] = 1.0 / (combiner == Combiner::kMean ? count : std::sqrt(count));
+    if (combiner == Combiner::kSum) return true;
+    scales_.resize(num_rows);
+    for (int64_t row = 0; row < num_rows; ++row) {
+      const double count = static_cast<double>(std::max<int64_t>(counts_[row], 1));
+      scales_[row] = 1.0 / (combiner == Combiner::kMean ? count : std::sqrt(count));
     }
-    scales = memory_.get();
+    scales = scales_.data();
     return true;
   }
 
@@ -60,7 +61,8 @@ class ScaledPool : public Pool {
     order = order_.data();
   }
 
-  std::unique_ptr<double[]> memory_;
+  std::vector<int64_t> counts_;
+  std::vector<double> scales_;
   std::vector<int64_t> order_;
 };
 

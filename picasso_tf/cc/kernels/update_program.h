@@ -118,6 +118,22 @@ struct Program {
 
   int NumValues() const { return counts.FirstResult() + static_cast<int>(instructions.size()); }
   bool IsWritten(int state) const { return results[state] != state; }
+
+  // Whether an instruction gives a value for each id.
+  bool ComputesIdValues() const {
+    return std::find(levels.begin() + counts.FirstResult(), levels.end(), Level::kId) !=
+           levels.end();
+  }
+
+  // Whether all that reads a value are reductions, of it.
+  bool IsOnlyReduced(int value) const {
+    for (const Instruction& one : instructions) {
+      const int32_t* end = one.operands + one.num_operands;
+      const bool reads = std::find(one.operands, end, value) != end;
+      if (reads && !IsReduction(one.opcode)) return false;
+    }
+    return std::find(results.begin(), results.end(), value) == results.end();
+  }
 };
 
 // Reads the text form. The errors are sentences; empty means that all is well.

@@ -135,6 +135,7 @@ class TileRunner {
   // Computes again what stands after the last whole packet.
   void CorrectEnd(const Instruction& instruction, const Operand<C>* in, C* out, int64_t n,
                   Level level) const {
+    if (!ends_.AnyLeft()) return;
     const int64_t width = values_.width();
     const bool by_id = level == Level::kId && instruction.opcode != Opcode::kUniqueRsqrt;
     for (int64_t i = 0; i * width < n; ++i) {
@@ -248,10 +249,16 @@ class TileRunner {
     C* out = values_.OutputOf(at);
     const int value = instruction.operands[instruction.num_operands - 1];
     mapper_.Break();
+    const Located<T>& located = values_.located();
+    if (values_.InPlace(value)) {
+      const int gradient = value - counts_.FirstRowGradient();
+      return loops_.accumulate_rows(Step(instruction.opcode), located.Gradients(gradient),
+                                    located.Scales(gradient), located.places(), located.num_ids(),
+                                    values_.width(), out);
+    }
     Operand<C> in = values_[value];
     if (in.scalar) in = values_.Filled(in, values_.id_elements(), values_.Spare(0));
     if (program_.levels[value] == Level::kRow) in = Repeated(in, 0);
-    const Located<T>& located = values_.located();
     loops_.accumulate(Step(instruction.opcode), in.data, located.places(), located.num_ids(),
                       values_.width(), out);
   }

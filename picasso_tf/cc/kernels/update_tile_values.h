@@ -74,10 +74,12 @@ class TileValues {
     if (tile_->num_ids > 0 && !streamed_) LoadGradients(nullptr);
   }
 
-  // Loads the gradients of the ids at hand: those that are needed, or all.
+  // Loads the gradients of the ids at hand, those that are needed, or all; not those that
+  // `InPlace` says are reduced from where they are.
   void LoadGradients(const std::vector<bool>* needs) {
     for (int i = 0; i < counts_.row_gradients; ++i) {
       const int value = counts_.FirstRowGradient() + i;
+      if (InPlace(value)) continue;
       if (needs != nullptr && !(*needs)[value]) continue;
       C* buffer = buffers_[plan_.Slot(value)];
       loops_.gather(here_->Gradients(i), here_->num_ids(), width_, buffer);
@@ -86,6 +88,13 @@ class TileValues {
       }
       values_[value] = {buffer, false};
     }
+  }
+
+  // Whether a value is a gradient that is not loaded.
+  bool InPlace(int value) const {
+    const int gradient = value - counts_.FirstRowGradient();
+    return 0 <= gradient && gradient < counts_.row_gradients && plan_.IsOnlyReduced(gradient) &&
+           !tile_->unit();
   }
 
   // Stores the new rows of the states. `all_rows`: also those of a group's rows that
