@@ -50,6 +50,8 @@ struct Segments {
 struct Lookup : IdList {
   Segments segments;
   int64_t rows = 0;            // of the output
+  // For the CPU's kernel to write and read: the first id of each row, and num_ids.
+  int64_t* starts = nullptr;
   bool drop_negative = false;  // ids below 0 are as if they were not there
   int64_t fill = -1;           // table row for a row without ids; -1: zeros
   Combiner combiner = Combiner::kSum;
@@ -65,6 +67,7 @@ struct Lookup : IdList {
 struct Piece : Lookup {
   char* out = nullptr;    // where row 0 goes
   int64_t out_pitch = 0;  // bytes from one row of the output to the next
+  bool finds_starts = false;  // of all pieces of one lookup, the first does
 
   PICASSO_HOST_DEVICE bool IsDense() const { return id_kind == IdKind::kRowNumber; }
 };

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "picasso_tf/cc/kernels/ids_input.h"
@@ -49,6 +50,28 @@ absl::Status Call::Prepare() {
   pieces_.reserve(num_pieces);  // matrices point into it
   matrices_.reserve(attrs_.outputs.size());
   for (size_t i = 0; i < attrs_.outputs.size(); ++i) TF_RETURN_IF_ERROR(AddOutput(i));
+  return inputs_ == Memory::kHost ? AllocateStarts() : absl::OkStatus();
+}
+
+absl::Status Call::AllocateStarts() {
+  int64_t size = 0;
+  for (const Piece& piece : pieces_) size += piece.IsDense() ? 0 : piece.rows + 1;
+  TF_RETURN_IF_ERROR(context_->allocate_temp(tensorflow::DT_INT64, TensorShape({size}), &starts_));
+  int64_t* next = starts_.flat<int64_t>().data();
+  std::vector<int64_t*> starts(lookups_.size());
+  size_t at = 0;
+  for (const OutputSpec& output : attrs_.outputs) {
+    for (const PieceSpec& spec : output.pieces) {
+      Piece& piece = pieces_[at++];
+      if (spec.IsDense()) continue;
+      piece.finds_starts = starts[spec.source] == nullptr;
+      if (piece.finds_starts) {
+        starts[spec.source] = next;
+        next += piece.rows + 1;
+      }
+      piece.starts = starts[spec.source];
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -254,7 +277,9 @@ bool Call::SortIds() {
     for (const OutputSpec& output : attrs_.outputs) {
       for (const PieceSpec& piece : output.pieces) {
         Lookup& copy = pieces_[at++];
-        if (!piece.IsDense() && piece.source == static_cast<int64_t>(i)) copy = lookup;
+        if (piece.IsDense() || piece.source != static_cast<int64_t>(i)) continue;
+        lookup.starts = copy.starts;
+        copy = lookup;
       }
     }
   }

@@ -26,8 +26,9 @@ class Call {
   Call(tensorflow::OpKernelContext* context, const Attrs& attrs, Memory inputs = Memory::kHost)
       : context_(context), attrs_(attrs), inputs_(inputs) {}
 
-  // Locks the tables and allocates the outputs. The locks are held until the call goes
-  // out of scope. Ids and segments are not checked, but where there is no row for them.
+  // Locks the tables and allocates the outputs and, for inputs on the host, what `starts`
+  // point to. The locks are held until the call goes out of scope. Ids and segments are
+  // not checked, but where there is no row for them.
   absl::Status Prepare();
 
   const List<Piece>& pieces() const { return pieces_; }
@@ -61,6 +62,7 @@ class Call {
   absl::Status BindRows(const LookupSpec& spec, Lookup* lookup) const;
   absl::Status AddPiece(const OutputSpec& output, int64_t at);
   absl::Status AddOutput(int index);
+  absl::Status AllocateStarts();
 
   absl::Status SegmentError(const LookupSpec& spec, const Lookup& lookup, int64_t at) const;
   std::string TableName(const LookupSpec& spec) const;
@@ -73,6 +75,7 @@ class Call {
   List<Piece> lookups_;    // one for each lookup, not yet placed in an output
   List<Piece> pieces_;     // of all outputs, in order
   List<Matrix> matrices_;  // one for each output
+  tensorflow::Tensor starts_;
   std::deque<SortedInput> sorted_;
 };
 

@@ -3,9 +3,8 @@
 // As in the packed lookup, ids are first turned into row addresses, a batch across
 // pieces at a time, and rows are prefetched kAhead before they are added up.
 //
-// Nothing is checked ahead: each block finds where its ids begin and end by a search
-// among the segments, and then requires that every id between belongs to one of its
-// rows. Blocks share these ends, so together they have seen every id.
+// Where the rows begin among the ids is found before, for each lookup once; that checks
+// the segments too. Ids are checked when they are used.
 
 #ifndef PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_CPU_H_
 #define PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_CPU_H_
@@ -22,59 +21,36 @@ namespace pooled_lookup {
 
 constexpr int64_t kBatchIds = 1024;
 constexpr int64_t kBatchRows = 512;
-constexpr int64_t kMaxBlockRows = 1024;
 
 // ---- Where the rows begin among the ids ------------------------------------------
 
-// The first id of row `row` or a later one. Where segments decrease it is some
-// number, but always the same for one row, 0 for row 0 and num_ids for lookup.rows.
-// The search begins where the id is if all rows have equally many.
 template <typename Int>
-int64_t FirstIdOf(const Lookup& lookup, int64_t row) {
-  if (row <= 0) return 0;
-  if (row >= lookup.rows) return lookup.num_ids;
-  int64_t low = 0, high = lookup.num_ids, step = 8;
-  const double share = static_cast<double>(row) / static_cast<double>(lookup.rows);
-  int64_t at = static_cast<int64_t>(share * static_cast<double>(high));
-  at = std::min(at, high - 1);
-  while (low < high) {
-    const bool before = SegmentAs<Int>(lookup.segments, at) < row;
-    (before ? low : high) = before ? at + 1 : at;
-    const int64_t half = (high - low) / 2;
-    at = step >= half ? low + half : (before ? low + step : high - step);
-    step = std::min(2 * step, lookup.num_ids);
-  }
-  return low;
-}
-
-template <typename Int>
-bool RowStartsOfSplits(const Lookup& lookup, int64_t begin, int64_t end, int64_t* starts) {
+bool FindStartsOfSplits(const Lookup& lookup) {
   const Int* splits = static_cast<const Int*>(lookup.segments.data);
-  bool good = begin > 0 || splits[0] == 0;
-  good &= end < lookup.rows || splits[end] == lookup.num_ids;
+  bool good = splits[0] == 0 && splits[lookup.rows] == lookup.num_ids;
   int64_t last = 0;
-  for (int64_t row = begin; row <= end; ++row) {
+  for (int64_t row = 0; row <= lookup.rows; ++row) {
     const int64_t start = splits[row];
     good &= last <= start;
-    starts[row - begin] = last = start;
+    lookup.starts[row] = last = start;
   }
-  return good & (last <= lookup.num_ids);
+  return good;
 }
 
 template <typename Int>
-bool RowStartsOfSegments(const Lookup& lookup, int64_t begin, int64_t end, int64_t* starts) {
-  const int64_t first = FirstIdOf<Int>(lookup, begin), last = FirstIdOf<Int>(lookup, end);
-  const int64_t rows = end - begin;
+bool FindStartsOfSegments(const Lookup& lookup) {
   const Segments segments = lookup.segments;  // what is stored below may not change it
-  std::fill_n(starts, rows + 1, first);
-  bool good = first <= last;
-  int64_t before = begin;
-  for (int64_t j = first; j < last; ++j) {
+  const int64_t rows = lookup.rows, num_ids = lookup.num_ids;
+  int64_t* const starts = lookup.starts;
+  std::fill_n(starts, rows + 1, 0);
+  bool good = true;
+  int64_t before = 0;
+  for (int64_t j = 0; j < num_ids; ++j) {
     const int64_t segment = SegmentAs<Int>(segments, j);
-    const bool in_block = begin <= segment && segment < end;
-    good &= in_block & (before <= segment);
+    const bool in_range = segment < rows;
+    good &= in_range & (before <= segment);
     before = segment;
-    starts[in_block ? segment - begin + 1 : 0] = j + 1;  // the last id of a row stays
+    starts[good ? segment + 1 : 0] = j + 1;  // the last id of a row stays
   }
   for (int64_t row = 0; row < rows; ++row) {
     starts[row + 1] = std::max(starts[row], starts[row + 1]);
@@ -82,16 +58,14 @@ bool RowStartsOfSegments(const Lookup& lookup, int64_t begin, int64_t end, int64
   return good;
 }
 
-// Sets starts[r - begin] to the first id of row r, for r in [begin, end]. False: the
-// segments decrease or are out of range.
-inline bool RowStarts(const Lookup& lookup, int64_t begin, int64_t end, int64_t* starts) {
+// Sets lookup.starts. False: the segments decrease or are out of range.
+inline bool FindStarts(const Lookup& lookup) {
   const bool is_int64 = lookup.segments.is_int64;
   if (lookup.segments.are_splits) {
-    return is_int64 ? RowStartsOfSplits<int64_t>(lookup, begin, end, starts)
-                    : RowStartsOfSplits<int32_t>(lookup, begin, end, starts);
+    return is_int64 ? FindStartsOfSplits<int64_t>(lookup) : FindStartsOfSplits<int32_t>(lookup);
   }
-  return is_int64 ? RowStartsOfSegments<int64_t>(lookup, begin, end, starts)
-                  : RowStartsOfSegments<int32_t>(lookup, begin, end, starts);
+  return is_int64 ? FindStartsOfSegments<int64_t>(lookup)
+                  : FindStartsOfSegments<int32_t>(lookup);
 }
 
 // ---- Rows of the output ----------------------------------------------------------
@@ -104,12 +78,11 @@ class Batch {
  public:
   Batch() : rows_(kBatchIds + kAhead) {}
 
-  // Adds output rows [begin, end) of a piece, whose ids start at starts[r - begin].
-  // False: an id or the row that fills is out of range.
-  bool Add(const Piece& piece, int64_t begin, int64_t end, const int64_t* starts) {
-    return piece.id_kind == IdKind::kInt32
-               ? AddAs<IdKind::kInt32>(piece, begin, end, starts)
-               : AddAs<IdKind::kInt64>(piece, begin, end, starts);
+  // Adds output rows [begin, end) of a piece. False: an id or the row that fills is out of
+  // range.
+  bool Add(const Piece& piece, int64_t begin, int64_t end) {
+    return piece.id_kind == IdKind::kInt32 ? AddAs<IdKind::kInt32>(piece, begin, end)
+                                           : AddAs<IdKind::kInt64>(piece, begin, end);
   }
 
   void Pool() {
@@ -122,10 +95,10 @@ class Batch {
 
  private:
   template <IdKind kKind>
-  bool AddAs(const Piece& piece, int64_t begin, int64_t end, const int64_t* starts) {
+  bool AddAs(const Piece& piece, int64_t begin, int64_t end) {
     const int64_t width = piece.row_bytes / sizeof(T);
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t first = starts[row - begin], last = starts[row - begin + 1];
+      const int64_t first = piece.starts[row], last = piece.starts[row + 1];
       MakeRoom(std::max<int64_t>(last - first, 1), piece.weights != nullptr);
       int64_t num = piece.weights == nullptr ? Resolve<kKind>(piece, first, last)
                                              : ResolveWeighted<kKind>(piece, first, last);
@@ -208,21 +181,19 @@ inline void CopyDense(const Piece& piece, int64_t begin, int64_t end) {
   }
 }
 
-// Fills rows [begin, end) of one output matrix, at most kMaxBlockRows, from all of its
-// pieces. False: an id or a segment is out of range, or segments decrease; nothing
-// outside a table was read, and what was written is of no use.
+// Fills rows [begin, end) of one output matrix from all of its pieces, whose starts were
+// found. False: an id is out of range; nothing outside a table was read, and what was
+// written is of no use.
 template <typename T>
 bool FillRows(const Matrix& matrix, int64_t begin, int64_t end) {
   Batch<T> batch;
-  int64_t starts[kMaxBlockRows + 1];
   for (int64_t i = 0; i < matrix.num_pieces; ++i) {
     const Piece& piece = matrix.pieces[i];
     if (piece.IsDense()) {
       CopyDense(piece, begin, end);
-      continue;
+    } else if (!batch.Add(piece, begin, end)) {
+      return false;
     }
-    if (!RowStarts(piece, begin, end, starts)) return false;
-    if (!batch.Add(piece, begin, end, starts)) return false;
   }
   batch.Pool();
   return true;
@@ -232,7 +203,7 @@ bool FillRows(const Matrix& matrix, int64_t begin, int64_t end) {
 
 // Work is cut into blocks of rows of the output that stay in a core's own cache while
 // piece after piece is written into them. There are some blocks at least, for threads
-// to share, but no more than need be: in each of them each piece searches for its ids.
+// to share.
 constexpr int64_t kBlockBytes = 256 << 10;
 constexpr int64_t kFewestBlocks = 16;
 
@@ -253,8 +224,7 @@ inline int64_t BlockRows(const Matrix& matrix) {
   int64_t bytes = 0;
   for (int64_t i = 0; i < matrix.num_pieces; ++i) bytes += matrix.pieces[i].row_bytes;
   bytes = std::max<int64_t>(bytes, 1);
-  const int64_t most = std::min(kMaxBlockRows, matrix.rows / kFewestBlocks);
-  return std::max<int64_t>(1, std::min(kBlockBytes / bytes, most));
+  return std::max<int64_t>(1, std::min(kBlockBytes / bytes, matrix.rows / kFewestBlocks));
 }
 
 // ---- What is wrong, for the error ------------------------------------------------

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -136,7 +137,7 @@ class Case {
   std::vector<Bytes> Wanted() const {
     std::vector<Bytes> wanted = parts_;
     const auto address = [&](size_t part) { return wanted[part].data(); };
-    const std::vector<Piece> pieces = AllPieces([&](const Placed& placed) {
+    std::vector<Piece> pieces = AllPieces([&](const Placed& placed) {
       Piece piece = placed.piece;
       piece.table = parts_[placed.cpu_table].data();
       if (piece.IsDense()) return piece;
@@ -155,11 +156,17 @@ class Case {
     for (const Output& output : outputs_) {
       const Matrix matrix = {next, static_cast<int64_t>(output.pieces.size()), output.rows};
       next += output.pieces.size();
-      for (int64_t row = 0; row < output.rows; row += kMaxBlockRows) {
-        if (FillRows<T>(matrix, row, std::min(row + kMaxBlockRows, output.rows))) continue;
-        std::printf("the CPU's kernel refuses the input\n");
-        std::abort();
+      std::deque<std::vector<int64_t>> starts;
+      bool good = true;
+      for (int64_t i = 0; i < matrix.num_pieces; ++i) {
+        Piece& piece = pieces[&matrix.pieces[i] - pieces.data()];
+        if (piece.IsDense()) continue;
+        piece.starts = starts.emplace_back(piece.rows + 1).data();
+        good &= FindStarts(piece);
       }
+      if (good && FillRows<T>(matrix, 0, output.rows)) continue;
+      std::printf("the CPU's kernel refuses the input\n");
+      std::abort();
     }
     return wanted;
   }

@@ -1,10 +1,12 @@
 // Kernel of Picasso>PackedPooledLookup.
 
+#include <atomic>
 #include <cstdint>
 
 #include "picasso_tf/cc/kernels/pooled_lookup_attrs.h"
 #include "picasso_tf/cc/kernels/pooled_lookup_call.h"
 #include "picasso_tf/cc/kernels/pooled_lookup_cpu.h"
+#include "picasso_tf/cc/kernels/parallel_blocks.h"
 #include "picasso_tf/cc/kernels/row_blocks.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -16,26 +18,43 @@ using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
-// Runs all blocks of all matrices. False: something is wrong with ids or segments.
-template <typename T>
-bool FillAs(OpKernelContext* context, const List<Matrix>& matrices) {
-  return FillMatrices<List<RowBlocks>>(
-      context->device()->tensorflow_cpu_worker_threads()->workers, matrices,
-      [](const Matrix& matrix, int64_t begin, int64_t end) {
-        return FillRows<T>(matrix, begin, end);
-      });
+using tensorflow::thread::ThreadPool;
+
+// Below this many ids a second thread costs more than it saves.
+constexpr int64_t kIdsPerThread = 8 << 10;
+
+// False: segments decrease or are out of range.
+bool FindAllStarts(ThreadPool* pool, const List<Piece>& pieces) {
+  int64_t num_ids = 0;
+  for (const Piece& piece : pieces) num_ids += piece.finds_starts ? piece.num_ids : 0;
+  std::atomic<bool> good{true};
+  ParallelBlocks(pool, pieces.size(), num_ids / kIdsPerThread + 1, [&](int64_t i) {
+    if (pieces[i].finds_starts && !FindStarts(pieces[i])) {
+      good.store(false, std::memory_order_relaxed);
+    }
+  });
+  return good;
 }
 
-bool Fill(OpKernelContext* context, tensorflow::DataType dtype, const List<Matrix>& matrices) {
+// Runs all blocks of all matrices. False: an id is out of range.
+template <typename T>
+bool FillAs(ThreadPool* pool, const List<Matrix>& matrices) {
+  return FillMatrices<List<RowBlocks>>(pool, matrices,
+                                       [](const Matrix& matrix, int64_t begin, int64_t end) {
+                                         return FillRows<T>(matrix, begin, end);
+                                       });
+}
+
+bool Fill(ThreadPool* pool, tensorflow::DataType dtype, const List<Matrix>& matrices) {
   switch (dtype) {
     case tensorflow::DT_HALF:
-      return FillAs<Half>(context, matrices);
+      return FillAs<Half>(pool, matrices);
     case tensorflow::DT_BFLOAT16:
-      return FillAs<Bfloat16>(context, matrices);
+      return FillAs<Bfloat16>(pool, matrices);
     case tensorflow::DT_DOUBLE:
-      return FillAs<double>(context, matrices);
+      return FillAs<double>(pool, matrices);
     default:
-      return FillAs<float>(context, matrices);
+      return FillAs<float>(pool, matrices);
   }
 }
 
@@ -48,8 +67,10 @@ class PackedPooledLookupOp : public OpKernel {
   void Compute(OpKernelContext* context) override {
     Call call(context, attrs_);
     OP_REQUIRES_OK(context, call.Prepare());
-    bool good = Fill(context, attrs_.dtype, call.matrices());
-    if (!good && call.SortIds()) good = Fill(context, attrs_.dtype, call.matrices());
+    ThreadPool* const pool = context->device()->tensorflow_cpu_worker_threads()->workers;
+    bool good = FindAllStarts(pool, call.pieces());
+    if (!good && call.SortIds()) good = FindAllStarts(pool, call.pieces());
+    good = good && Fill(pool, attrs_.dtype, call.matrices());
     if (!good) OP_REQUIRES_OK(context, call.BadInputError());
   }
 

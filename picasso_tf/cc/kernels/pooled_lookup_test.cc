@@ -223,7 +223,14 @@ class Output {
     std::vector<Piece> pieces;
     Place(&out, &pieces);
     const Matrix matrix{pieces.data(), static_cast<int64_t>(pieces.size()), rows_};
+    std::deque<std::vector<int64_t>> starts;
     *good = true;
+    for (Piece& piece : pieces) {
+      if (piece.IsDense()) continue;
+      piece.starts = starts.emplace_back(piece.rows + 1).data();
+      *good &= FindStarts(piece);
+    }
+    if (!*good) return out;
     for (int64_t begin = 0; begin < rows_; begin += block_rows) {
       *good &= FillRows<T>(matrix, begin, std::min(begin + block_rows, rows_));
     }
@@ -614,7 +621,7 @@ void TestBlocks() {
   piece.row_bytes = 4;
   piece.num_ids = 0;
   CHECK(RowTraffic({&piece, 1, 100}) == kCacheLine);
-  CHECK(BlockRows({&piece, 1, 100000}) == kMaxBlockRows);
+  CHECK(BlockRows({&piece, 1, 100000}) == 100000 / kFewestBlocks);
   CHECK(RowTraffic({&piece, 1, 0}) == kCacheLine);
   piece.row_bytes = kBlockBytes + 4;
   CHECK(BlockRows({&piece, 1, 1000}) == 1);
