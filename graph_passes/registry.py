@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graph_passes.cleanup.canonicalize import Canonicalize
+from graph_passes.cleanup.control_outputs import ControlOutputs
 from graph_passes.cleanup.dead_nodes import DeadNodes
 from graph_passes.cleanup.shared_scalars import SharedScalars
 from graph_passes.compilation.xla_close import XlaClose
@@ -23,7 +24,8 @@ PASSES: tuple[type[Pass], ...] = (
     EmbeddingPacking,  # after canonicalize: most lookups that it packs were a read and a gather before
     DeadNodes,  # after the rewrites: takes away what the others left unread, such as shape chains and wraps of ids
     FeaturePacking,  # after lookups, which take over casts and wraps of ids, and after what nobody reads is gone
-    XlaClose,  # last: gives XLA what no other pass took, without what nobody reads
+    XlaClose,  # gives XLA what no other pass took, without what nobody reads
+    ControlOutputs,  # last: what is left of what the others took away is merged
 )
 
 BY_NAME: dict[str, type[Pass]] = {item.name: item for item in PASSES}

@@ -132,6 +132,11 @@ class Graph:
         return self.kept.difference(names)
 
     @cached_property
+    def mere_waits(self) -> frozenset[str]:
+        """NoOps that are control outputs of the function: one of them may wait for all that they wait for."""
+        return self.kept_for_control & {node.name for node in self.of("NoOp") if not node.attr_names()}
+
+    @cached_property
     def kept_for_data(self) -> frozenset[str]:
         """Kept nodes whose outputs somebody outside the graph may read."""
         return self.kept - self.kept_for_control

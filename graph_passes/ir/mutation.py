@@ -96,7 +96,7 @@ class Mutation:
         """
         nodes = dict(self._graph.nodes)
         for name in self._removed:
-            if name in self._graph.kept:
+            if name in self._graph.kept - self._graph.mere_waits:
                 raise GraphError(f"Node '{name}' must be kept: it is fed, fetched or preserved.")
             if nodes.pop(name, None) is None:
                 raise GraphError(f"There is no node '{name}' to remove.")

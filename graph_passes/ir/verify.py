@@ -5,7 +5,8 @@
     I3  the graph is acyclic, but for the back-edges of v1 loops
     I4  the op is known; arity and input types agree with its OpDef
     I5  control inputs come last and are unique
-    I6  preserved nodes are present; those that can be read have an unchanged signature
+    I6  preserved nodes are present; those that can be read have an unchanged signature; of NoOps that a caller can only
+        wait for, one may wait for all that others waited for
     I7  stateful nodes are neither dropped nor duplicated, unless the pass says so
     I8  colocation targets that existed still exist
     I9  called functions exist
@@ -126,7 +127,8 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = (),
     verify(after)
     for name in sorted(before.kept & before.nodes.keys()):  # TensorFlow may ask to preserve what it has pruned
         if name not in after.nodes:
-            raise VerifyError("I6", name, "it must be preserved, but it is gone.")
+            _check_still_waited_for(before, after, name)
+            continue
         old = before.output_types(name)
         new = after.output_types(name)
         if name in before.kept_for_control:
@@ -137,6 +139,15 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = (),
     _check_colocation(before, after)
     _check_library(before, after, may_add)
     verify_feeds(before, after)
+
+
+def _check_still_waited_for(before: Graph, after: Graph, name: str) -> None:
+    if name not in before.mere_waits:
+        raise VerifyError("I6", name, "it must be preserved, but it is gone.")
+    waited_for = {control for other in after.mere_waits for control in after.nodes[other].controls}
+    for control in before.nodes[name].controls:
+        if control in after.nodes and control not in waited_for:
+            raise VerifyError("I6", name, f"it waited for '{control}', which no control output waits for any more.")
 
 
 def verify_feeds(before: Graph, after: Graph) -> None:

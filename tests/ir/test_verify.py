@@ -102,6 +102,15 @@ def test_i6_preserved_nodes_stay_and_those_that_are_read_keep_their_signature() 
     verify_rewrite(parse_graph(before), parse_graph(more))
 
 
+def test_i6_lets_a_control_output_go_when_another_waits_for_the_same() -> None:
+    keep = {"fetches": ["c"], "preserve": ["m", "n"]}
+    writes = [assign("w", "t, c"), assign("v", "t, c, ^w")]
+    before = graph(BASE, *writes, "m = NoOp(^w)", "n = NoOp(^v)", **keep)
+    verify_rewrite(parse_graph(before), parse_graph(graph(BASE, *writes, "m = NoOp(^w, ^v)", **keep)))
+    lost = broken_rewrite("I6", "n", before, graph(BASE, *writes, "m = NoOp(^w)", **keep))
+    assert "it waited for 'v', which no control output waits for any more." in lost
+
+
 def test_i6_lets_a_control_output_lose_its_outputs_and_a_pruned_name_be_absent() -> None:
     before = graph(BASE, read("r", "t"), fetches=["c"], preserve=["r", "pruned"])
     verify_rewrite(parse_graph(before), parse_graph(graph(BASE, "r = NoOp()", fetches=["c"], preserve=["r", "pruned"])))
