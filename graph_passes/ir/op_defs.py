@@ -19,7 +19,12 @@ PACKED_POOLED_LOOKUP = "Picasso>PackedPooledLookup"
 PACKED_SPARSE_UPDATE = "Picasso>PackedSparseUpdate"
 PACKED_DENSE_UPDATE = "Picasso>PackedDenseUpdate"
 PACKED_TRANSFORMS = "Picasso>PackedTransforms"
-PACKED_OPS = (PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS, PACKED_SPARSE_UPDATE, PACKED_DENSE_UPDATE)
+PACKED_CROSSES = "Picasso>PackedCrosses"
+PACKED_INDICATORS = "Picasso>PackedIndicators"
+PACKED_OPS = (
+    *(PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS, PACKED_CROSSES, PACKED_INDICATORS),
+    *(PACKED_SPARSE_UPDATE, PACKED_DENSE_UPDATE),
+)
 READERS = READ_ONLY | {PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS, "LookupTableFindV2", "LookupTableSizeV2"}
 # Not stateful for TensorFlow, but they raise errors or write into a buffer that they are given: they matter unread too.
 _ACTS = frozenset({"CheckNumerics", "CheckNumericsV2", "ControlTrigger", "_ParallelConcatUpdate"})

@@ -9,7 +9,8 @@ from typing import Any
 from graph_passes.ir import DType, Graph, Mutation, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_TRANSFORMS
 from graph_passes.rewrite.packed_nodes import Numbers, packed_name, retire, substitute
-from graph_passes.rewrite.transforms import INDICES, RULES, Filled, Transform, is_read_outside
+from graph_passes.rewrite.transform_rules import INDICES, JOIN, RULES
+from graph_passes.rewrite.transforms import Filled, Transform, is_read_outside
 
 
 def leaves_as(graph: Graph, found: Mapping[str, Transform], level: Mapping[str, int], name: str) -> DType | None:
@@ -26,6 +27,7 @@ class _Feature:
     name: str
     program: list[str] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)  # of each transform, as the program names it
+    copies: dict[str, str] = field(default_factory=dict)  # likewise of transforms of other features
     whole: set[str] = field(default_factory=set)  # transforms that have all of the feature's elements
 
     def write(self, *words: str) -> str:
@@ -42,10 +44,10 @@ def emit_transforms(graph: Graph, members: Sequence[Transform], sizes: Collectio
         members: transforms of one level and place, upstream ones first.
         sizes: see `transforms.table_sizes`.
     """
-    writer = _Writer(graph, sizes)
-    for transform in members:
-        writer.add(transform)
+    writer = _Writer(graph, members, sizes)
     inside = {transform.node.name for transform in members}
+    for transform in _kept(members, {name for name in inside if is_read_outside(graph, name, inside)}):
+        writer.add(transform)
     outputs = [
         (number, feature, name)
         for number, feature in enumerate(writer.features.values())
@@ -60,6 +62,7 @@ def emit_transforms(graph: Graph, members: Sequence[Transform], sizes: Collectio
     shapes = [_shape(graph, feature, output) for _, feature, output in outputs]
     attrs: dict[str, Any] = {
         "feature_types": [graph.dtype_of(feature.ref) for feature in writer.features.values()],
+        "other_types": [graph.dtype_of(ref) for ref in writer.others],
         "scalar_types": [graph.dtype_of(ref) for ref in writer.scalars],
         "num_tables": len(writer.tables),
         "output_types": types,
@@ -67,11 +70,12 @@ def emit_transforms(graph: Graph, members: Sequence[Transform], sizes: Collectio
         "feature_instructions": [len(feature.program) for feature in writer.features.values()],
         "program": [text.encode() for feature in writer.features.values() for text in feature.program],
         "boundaries": writer.boundaries,
+        "texts": list(writer.texts),
         "output_feature": [number for number, _, _ in outputs],
         "output_value": [feature.values[output].encode() for _, feature, output in outputs],
         "_output_shapes": shapes,
     }
-    inputs = [*writer.features, *writer.scalars, *writer.tables]
+    inputs = [*writer.features, *writer.others, *writer.scalars, *writer.tables]
     mutation.add(Node(name, PACKED_TRANSFORMS, inputs, controls, members[0].node.device, attrs))
     ports = {output: port for port, (_, _, output) in enumerate(outputs)}
     for other in sorted(removed):
@@ -83,6 +87,17 @@ def emit_transforms(graph: Graph, members: Sequence[Transform], sizes: Collectio
     return mutation.apply(), name
 
 
+def _kept(members: Sequence[Transform], outputs: Collection[str]) -> list[Transform]:
+    """Outputs and what these are computed from. What only joins of other features read is computed with these alone."""
+    feature_of = {transform.node.name: transform.feature for transform in members}
+    kept = set(outputs)
+    for transform in members[::-1]:
+        if transform.node.name in kept:
+            kept.add(transform.mask)
+            kept.update(ref.node for ref in transform.reads if feature_of.get(ref.node) == transform.feature)
+    return [transform for transform in members if transform.node.name in kept]
+
+
 def _shape(graph: Graph, feature: _Feature, name: str) -> Shape:
     """Static shape of an output. What a hash table gives has the shape of its keys, which TensorFlow cannot tell."""
     own = graph.nodes[name].output_shape()
@@ -92,13 +107,16 @@ def _shape(graph: Graph, feature: _Feature, name: str) -> Shape:
 class _Writer:
     """Writes the programs of features, and collects what they read besides."""
 
-    def __init__(self, graph: Graph, sizes: Collection[str]):
+    def __init__(self, graph: Graph, members: Sequence[Transform], sizes: Collection[str]):
         self._graph = graph
+        self._members = {transform.node.name: transform for transform in members}
         self._sizes = sizes
         self.features: dict[TensorRef, _Feature] = {}
+        self.others: Numbers[TensorRef] = Numbers()
         self.scalars: Numbers[TensorRef] = Numbers()
         self.tables: Numbers[TensorRef] = Numbers()
         self.boundaries: list[float] = []
+        self.texts: Numbers[bytes] = Numbers()
         self.sizes: list[str] = []  # the nodes of `sizes` that programs do not need any more
 
     def add(self, transform: Transform) -> None:
@@ -109,12 +127,26 @@ class _Writer:
             return
         if not transform.mask:
             feature.whole.add(node.name)
+        feature.values[node.name] = self._write(feature, transform)
+
+    def _write(self, feature: _Feature, transform: Transform) -> str:
+        node = transform.node
         operands = [self._operand(feature, operand) for operand in transform.operands]
+        if transform.opcode == JOIN:
+            return self._join(feature, operands, str(self.texts.of(node.attr("separator", b""))))
         if RULES[node.op].first:
             operands = [feature.write(RULES[node.op].first, *operands)]
-        feature.values[node.name] = feature.write(
-            transform.opcode, *operands, *self._parameters(node), *transform.words.split()
-        )
+        return feature.write(transform.opcode, *operands, *self._parameters(node), *transform.words.split())
+
+    def _join(self, feature: _Feature, operands: Sequence[str], text: str) -> str:
+        """Joins two at a time, beginning with one that is no scalar: the result of an instruction never is."""
+        first = next(i for i, operand in enumerate(operands) if not operand.startswith("c"))
+        joined = operands[first]
+        for operand in operands[first + 1 :]:
+            joined = feature.write(JOIN, joined, operand, text)
+        for operand in operands[:first][::-1]:
+            joined = feature.write(JOIN, operand, joined, text)
+        return joined
 
     def _operand(self, feature: _Feature, operand: TensorRef | Filled) -> str:
         if isinstance(operand, Filled):
@@ -128,7 +160,18 @@ class _Writer:
         if node.name in self._sizes:
             self.sizes.append(node.name)
             return f"z{self.tables.of(node.inputs[0])}"
-        return f"c{self.scalars.of(ref)}"
+        if self._graph.shape(ref).rank == 0:
+            return f"c{self.scalars.of(ref)}"
+        return self._of_other(feature, ref)
+
+    def _of_other(self, feature: _Feature, ref: TensorRef) -> str:
+        """What a join reads besides its own feature: another one, or a transform of it, which is computed here too."""
+        transform = self._members.get(ref.node)
+        if transform is None:
+            return f"y{self.others.of(ref)}"
+        if ref.node not in feature.copies:
+            feature.copies[ref.node] = self._write(feature, transform)
+        return feature.copies[ref.node]
 
     def _parameters(self, node: Node) -> list[str]:
         if node.op == "LookupTableFindV2":

@@ -14,16 +14,10 @@ from graph_passes.ir.op_defs import PACKED_TRANSFORMS, has_kernel
 from graph_passes.packing.feature_emit import emit_transforms, leaves_as
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import Group, form_groups
-from graph_passes.rewrite.transforms import (
-    ANCHORS,
-    OTHERS,
-    RULES,
-    Finder,
-    Transform,
-    is_read_outside,
-    table_sizes,
-    worth_while,
-)
+from graph_passes.rewrite.parsed_features import OPS as PARSERS
+from graph_passes.rewrite.parsed_features import has_unread_features
+from graph_passes.rewrite.transform_rules import ANCHORS, OTHERS, RULES
+from graph_passes.rewrite.transforms import Finder, Transform, is_read_outside, table_sizes, worth_while
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class FeaturePacking(Pass):
         graph {feeds = [], fetches = [a, b], preserve = []}
         age = _Arg() {T = float32, index = 1} @ /device:CPU:0 -> <?,1>
         name = _Arg() {T = string, index = 0} @ /device:CPU:0 -> <?>
-        picasso/feature_packing/a = Picasso>PackedTransforms(age, name) {boundaries = [18.0, 65.0], feature_instructions = [2, 1], feature_names = ["buckets", "a"], feature_types = [float32, string], num_tables = 0, output_feature = [0, 1], output_types = [int64, int64], output_value = ["v1", "v0"], program = ["bucketize x 0 2", "cast v0 int64", "hash_fast x 100"], scalar_types = []} @ /device:CPU:0 -> <?,1>, <?>
+        picasso/feature_packing/a = Picasso>PackedTransforms(age, name) {boundaries = [18.0, 65.0], feature_instructions = [2, 1], feature_names = ["buckets", "a"], feature_types = [float32, string], num_tables = 0, other_types = [], output_feature = [0, 1], output_types = [int64, int64], output_value = ["v1", "v0"], program = ["bucketize x 0 2", "cast v0 int64", "hash_fast x 100"], scalar_types = [], texts = []} @ /device:CPU:0 -> <?,1>, <?>
         a = Identity(picasso/feature_packing/a:1) {T = int64} @ /device:CPU:0 -> <?>
         b = Identity(picasso/feature_packing/a) {T = int64} @ /device:CPU:0 -> <?,1>
     """  # noqa: E501
@@ -62,12 +56,14 @@ class FeaturePacking(Pass):
 
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report = PassReport(self.name)
-        report.declined += [Declined("no_instruction", node.name) for node in graph.of(*OTHERS)]
+        report.declined += [Declined(OTHERS[node.op], node.name) for node in graph.of(*OTHERS)]
+        parsers = [node for node in graph.of(*PARSERS) if has_unread_features(graph, node)]
+        report.declined += [Declined("parsed_unread", node.name) for node in parsers]
         if not graph.of(*ANCHORS):
             return PassResult(graph, report)
         home = home_task(graph)
         found, sizes, groups = _groups(graph, home)
-        report.declined += [d for node in graph.of(*ANCHORS) if (d := _why_not(graph, node, found, home))]
+        report.declined += [d for node in graph.of(*ANCHORS, "StringJoin") if (d := _why_not(graph, node, found, home))]
         while group := next((group for group in groups if len(group.members) > 1), None):
             names = {transform.node.name for transform in group.members}
             if not context.take_fuel():
@@ -153,7 +149,7 @@ def _levels(graph: Graph, packed: Collection[str], together: Callable[[str, str]
 
 
 def _why_not(graph: Graph, node: Node, found: dict[str, Transform], home: str) -> Declined | None:
-    """The reason why an anchor can be in no pack, or None.
+    """The reason why an anchor, or a join of strings, can be in no pack, or None.
 
     A gather by other indices is no transform at all; what is a scalar is no feature; what nobody reads is none to pack.
     """
@@ -165,4 +161,5 @@ def _why_not(graph: Graph, node: Node, found: dict[str, Transform], home: str) -
         return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")
     if not has_kernel(PACKED_TRANSFORMS, kind):
         return Declined("no_kernel", name, f"This build has no packed transforms for {kind}.")
-    return None if name in found else Declined("not_elementwise", name)
+    code = "strings_leave" if node.op == "StringJoin" else "not_elementwise"
+    return None if name in found else Declined(code, name)

@@ -31,9 +31,15 @@ REASONS: dict[str, str] = {
     "segment_reduction": "It combines rows of a table by an op that packed pooled lookups do not know.",
     "sharded_table": "It combines rows of a table that is sharded over several variables.",
     "weighted_form": "Rows of a table are multiplied by weights and combined in a way that packed lookups do not know.",
+    # cross_packing
+    "string_cross": "The cross gives strings, which packed crosses do not: they give hashes.",
     # feature_packing
-    "no_instruction": "Packed transforms have no instruction for this op: crosses, splits and joins of strings.",
+    "no_instruction": "Packed transforms have no instruction for this op.",
     "not_elementwise": "Its operands are not one feature and scalars, or it has a form that packed transforms lack.",
+    "parsed_unread": "It parses features that nobody reads. They stay: their dtypes and sizes are checked anyway.",
+    "string_split": "It splits strings, which stays as it is; what is computed from the parts can be packed.",
+    "strings_leave": "Something else than packed transforms reads its strings, or its operands may differ in shape.",
+    # cross_packing, feature_packing, indicator_packing
     "single_transform": "It has no fellow: nothing to gain.",
     # update_packing
     "duplicates_apply_in_turn": "It applies each duplicate id in turn, which packed updates do not.",

@@ -1,109 +1,18 @@
-"""What models do to features before rows are looked up: hashes, lookups in hash tables, buckets, remainders, masks.
+"""Finds what is done to features before rows are looked up, by the rules of `transform_rules`.
 
-Such nodes work element by element. Those that are computed from one tensor, the feature, and from scalars form its
-program; `Picasso>PackedTransforms` runs the programs of many features.
+Nodes that are computed from one tensor, the feature, and from scalars form its program; `Picasso>PackedTransforms` runs
+the programs of many features. A join of strings may read further features, which must have the shape of the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from graph_passes.analysis.constants import constant
 from graph_passes.analysis.devices import device_type
 from graph_passes.ir import CONTROL, Graph, Node, TensorRef
-
-INTEGERS = ("int32", "int64")
-DTYPES = ("bool", *INTEGERS, "float32", "float64", "string")
-INDICES = "indices"
-
-Words = str | None  # parameters of an instruction; None: the node has a form that no instruction has
-
-
-class Rule(NamedTuple):
-    """How a node becomes an instruction.
-
-    Attributes:
-        opcode: of the instruction.
-        operands: how many of the node's inputs, from the first on, are operands.
-        words: the parameters that follow them.
-        first: an instruction that its operand goes through before.
-    """
-
-    opcode: str
-    operands: int
-    words: Callable[[Node], Words] = lambda node: ""
-    first: str = ""
-
-
-def _of_integers(node: Node) -> Words:
-    return "" if node.attr("T") in INTEGERS else None
-
-
-def _cast(node: Node) -> Words:
-    types = node.attr("SrcT"), node.attr("DstT")
-    return str(types[1]) if set(types) <= {*DTYPES} - {"string"} and not node.attr("Truncate", False) else None
-
-
-def _as_string(node: Node) -> Words:
-    plain = (("precision", -1), ("scientific", False), ("shortest", False), ("width", -1), ("fill", b""))
-    return "" if node.attr("T") in INTEGERS and all(node.attr(key, value) == value for key, value in plain) else None
-
-
-def _buckets(node: Node) -> Words:
-    return str(node.attr("num_buckets")) if node.attr("T", "int64") in INTEGERS else None
-
-
-def _hash_strong(node: Node) -> Words:
-    key = node.attr("key", [])
-    return " ".join(map(str, [node.attr("num_buckets"), *key])) if len(key) == 2 else None
-
-
-_BINARY = {
-    **dict.fromkeys(("AddV2", "Add"), "add"),
-    "Sub": "sub",
-    "Mul": "mul",
-    "FloorMod": "floor_mod",
-    "Mod": "trunc_mod",  # not TruncateMod, which has an error of its own for a division by zero
-    "Maximum": "max",
-    "Minimum": "min",
-}
-_TESTS = {
-    "Equal": "equal",
-    "NotEqual": "not_equal",
-    "Less": "less",
-    "LessEqual": "less_equal",
-    "Greater": "greater",
-    "GreaterEqual": "greater_equal",
-    "LogicalAnd": "and",
-    "LogicalOr": "or",
-}
-RULES: Mapping[str, Rule] = {
-    **{op: Rule(opcode, 2, _of_integers) for op, opcode in _BINARY.items()},
-    **{op: Rule(opcode, 2) for op, opcode in _TESTS.items()},
-    "LogicalNot": Rule("not", 1),
-    **dict.fromkeys(("Select", "SelectV2"), Rule("select", 3)),
-    "ZerosLike": Rule("zeros_like", 1),
-    "OnesLike": Rule("ones_like", 1, lambda node: None if node.attr("T") == "string" else ""),
-    "Cast": Rule("cast", 1, _cast),
-    "AsString": Rule("as_string", 1, _as_string),
-    "StringToHashBucketFast": Rule("hash_fast", 1, _buckets),
-    "_TensorToHashBucketFast": Rule("hash_fast", 1, _buckets, "as_string"),  # as TensorFlow's remapper joins the two
-    "StringToHashBucketStrong": Rule("hash_strong", 1, _hash_strong),
-    "Bucketize": Rule("bucketize", 1),
-    "LookupTableFindV2": Rule("find", 0),
-    "Where": Rule(INDICES, 1, lambda node: "" if node.attr("T") == "bool" else None),
-    "GatherNd": Rule("take", 1),
-}
-ANCHORS = (
-    *("StringToHashBucketFast", "_TensorToHashBucketFast", "StringToHashBucketStrong"),
-    *("Bucketize", "LookupTableFindV2", "FloorMod", "Mod", "GatherNd"),
-)
-"""What makes it worth while to pack a program; the rest of `RULES` only comes along."""
-
-
-OTHERS = ("SparseCross", "SparseCrossHashed", "SparseCrossV2", "StringToHashBucket", "StringSplitV2", "StringJoin")
-"""What features go through besides, and has no instruction."""
+from graph_passes.rewrite.transform_rules import ANCHORS, DTYPES, INDICES, JOIN, RULES
 
 
 class Filled(NamedTuple):
@@ -123,8 +32,8 @@ class Transform(NamedTuple):
 
     Attributes:
         node: the node.
-        feature: the tensor that its elements are computed from.
-        operands: its operands: other transforms' results, the feature, scalars, or constants of its shape.
+        feature: the tensor that its elements are computed from; of a join of several, the first.
+        operands: its operands: other transforms' results, features, scalars, or constants of its shape.
         words: further words of its instruction.
         mask: the Where that says which elements it is computed for; "": for all.
     """
@@ -196,11 +105,19 @@ class Finder:
             return None
         filled = tuple([self._filled(ref, operands) or ref for ref in operands])
         elements = [ref for ref in filled if isinstance(ref, TensorRef) and graph.shape(ref).rank != 0]
-        sources = {self._source(node, ref) for ref in elements}
-        if len(sources) != 1:
+        sources = list(dict.fromkeys(self._source(node, ref) for ref in elements))
+        if not sources or (len(sources) > 1 and not self._is_aligned(node, elements, sources)):
             return None
-        feature, mask = sources.pop()
+        feature, mask = sources[0]
         return Transform(node, feature, filled, words, mask)
+
+    def _is_aligned(self, node: Node, elements: Sequence[TensorRef], sources: Iterable[tuple[TensorRef, str]]) -> bool:
+        """Whether operands that are computed from several features must all have one shape, or the node fails."""
+        return (
+            RULES[node.op].opcode == JOIN
+            and all(self._graph.shape(ref).rank for ref in elements)  # a scalar would be joined with each element
+            and not any(mask for _, mask in sources)
+        )
 
     def _filled(self, ref: TensorRef, operands: tuple[TensorRef, ...]) -> Filled | None:
         """A constant of zeros or ones, such as constant folding makes of ZerosLike when the shape is known."""

@@ -35,9 +35,11 @@ def packed_transforms(
     features: Sequence[tf.Tensor],
     programs: Sequence[Program],
     *,
+    others: Sequence[tf.Tensor] = (),
     scalars: Sequence[tf.Tensor] = (),
     tables: Sequence[tf.Tensor] = (),
     boundaries: Sequence[float] = (),
+    texts: Sequence[str | bytes] = (),
     name: str | None = None,
 ) -> list[list[tf.Tensor]]:
     """Runs a program over each feature, element by element.
@@ -45,9 +47,11 @@ def packed_transforms(
     Args:
         features: tensors of any shape: bool, int32, int64, float32, float64 or string.
         programs: as many programs.
+        others: tensors with the shape of each feature whose program reads them; y0, y1, ... in programs.
         scalars: tensors of rank 0, of the same dtypes; c0, c1, ... in programs.
         tables: handles of hash tables with scalar keys and values, `StaticHashTable.resource_handle`.
         boundaries: of all "bucketize" instructions.
+        texts: of all "join" instructions.
         name: of the op.
 
     Returns:
@@ -56,7 +60,8 @@ def packed_transforms(
 
     Raises:
         ConfigError: the numbers of features and programs differ, or an output has no such dtype. It is a ValueError.
-        tf.errors.InvalidArgumentError: a program is wrong, or a remainder is taken of a division by zero.
+        tf.errors.InvalidArgumentError: a program is wrong, a remainder is taken of a division by zero, or another
+            tensor does not have the shape of the feature.
 
     Example:
         >>> words = tf.constant(["", "a", "b"])
@@ -78,6 +83,7 @@ def packed_transforms(
             raise ConfigError(f"An output must be one of {', '.join(OUTPUT_DTYPES)}. Received: {value} as {dtype}.")
     results = library.ops().picasso_packed_transforms(
         features=features,
+        others=[tf.convert_to_tensor(other) for other in others],
         scalars=[tf.convert_to_tensor(scalar) for scalar in scalars],
         tables=list(tables),
         output_types=[tf.dtypes.as_dtype(dtype) for _, _, dtype in outputs],
@@ -85,6 +91,7 @@ def packed_transforms(
         feature_instructions=[len(program.instructions) for program in programs],
         program=[text for program in programs for text in program.instructions],
         boundaries=list(boundaries),
+        texts=list(texts),
         output_feature=[i for i, _, _ in outputs],
         output_value=[value for _, value, _ in outputs],
         name=name,

@@ -30,7 +30,7 @@ BAD_LINES = {
     "hash_fast x": "'hash_fast x': a number is missing.",
     "hash_fast x 0": "'hash_fast x 0': it needs a bucket.",
     "hash_fast x 9 9": "'hash_fast x 9 9': '9' is too much.",
-    "hash_fast y 9": "'hash_fast y 9': 'y' is not a value: x, or one of c, z, v and a number.",
+    "hash_fast y 9": "'hash_fast y 9': 'y' is not a value: x, or one of c, z, y, v and a number.",
     "hash_fast c1 9": "'hash_fast c1 9': there is no 'c1' yet.",
     "hash_fast c0 9": "'hash_fast c0 9': it has scalars only.",
     "hash_fast v0 9": "'hash_fast v0 9': there is no 'v0' yet.",
@@ -38,6 +38,7 @@ BAD_LINES = {
     "bucketize x 0 0": "'bucketize x 0 0': it does not take such dtypes.",
     "take x x": "'take x x': it does not take such dtypes.",
     "find x c0 0 int64": "'find x c0 0 int64': it does not take such dtypes.",
+    "join x c0 0": "'join x c0 0': there is no such text.",
     "cast x int": "'cast x int': a dtype is missing.",
 }
 
@@ -71,6 +72,7 @@ def test_a_wrong_output(lines, output, sentence):
 
 ATTRIBUTES = {
     "feature_types": [tf.int64, tf.int64],
+    "other_types": [],
     "scalar_types": [],
     "feature_names": ["one", "two"],
     "feature_instructions": [1, 1],
@@ -105,11 +107,17 @@ def test_attributes_are_checked_when_a_graph_is_made(attribute, value, sentence)
     def function():
         ops = library.ops()
         return ops.picasso_packed_transforms(
-            features=[tf.range(3, dtype=tf.int64)] * 2, scalars=[], tables=[], **attributes
+            features=[tf.range(3, dtype=tf.int64)] * 2, others=[], scalars=[], tables=[], **attributes
         )
 
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=re.escape(sentence)):
         function.get_concrete_function()
+
+
+@pytest.mark.parametrize("shape", [[3], [1, 4], [], [4, 1]])
+def test_another_tensor_of_another_shape(shape):
+    with refused("'features[0]' reads tensors of shapes [4] and "):
+        run(WORDS, "join x y0 0", "hash_fast v0 9", others=[tf.fill(shape, "a")], texts=[""], output=("v1", "int64"))
 
 
 def test_a_scalar_that_is_none():

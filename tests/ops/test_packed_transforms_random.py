@@ -14,8 +14,10 @@ from picasso_tf.ops import Program, packed_transforms
 from tests.support import packed_transforms_oracle as oracle
 from tests.support.packed_transforms_calls import (
     BOUNDARIES,
+    OTHERS,
     SCALARS,
     TABLES,
+    TEXTS,
     HashTable,
     check,
     random_programs,
@@ -32,9 +34,9 @@ def tables():
     return [HashTable.of(contents, *dtypes) for dtypes, contents in TABLES.items()]
 
 
-def check_unless_refused(features, programs, tables):
+def check_unless_refused(features, programs, tables, others=()):
     """As `check`; where the oracle divides by zero, the op must refuse."""
-    given = {"scalars": SCALARS, "boundaries": BOUNDARIES}
+    given = {"scalars": SCALARS, "boundaries": BOUNDARIES, "others": others, "texts": TEXTS}
     try:
         with np.errstate(all="ignore"):
             oracle.packed_transforms(features, programs, tables=[table.contents for table in tables], **given)
@@ -42,7 +44,7 @@ def check_unless_refused(features, programs, tables):
         with pytest.raises(tf.errors.InvalidArgumentError, match="Integer division by zero"):
             packed_transforms(features, programs, tables=[table.table.resource_handle for table in tables], **given)
         return
-    check(features, programs, SCALARS, tables, BOUNDARIES)
+    check(features, programs, tables=tables, **given)
 
 
 def feature_of(drawn, shape, seed=0):
@@ -53,10 +55,12 @@ def feature_of(drawn, shape, seed=0):
 
 
 @settings(deadline=None, max_examples=200)
-@given(random_programs(), SHAPES, st.integers(0, 2**32 - 1))
+@given(random_programs(others=OTHERS), SHAPES, st.integers(0, 2**32 - 1))
 def test_random_programs(tables, drawn, shape, seed):
     if drawn[1].outputs:
-        check_unless_refused([feature_of(drawn, shape, seed)], [drawn[1]], tables)
+        feature = feature_of(drawn, shape, seed)
+        others = [random_values(dtype, feature.shape, seed // 2) for dtype in OTHERS]
+        check_unless_refused([feature], [drawn[1]], tables, others)
 
 
 @settings(deadline=None, max_examples=20)

@@ -220,10 +220,12 @@ def test_one_transform_alone_and_other_devices_are_declined() -> None:
 
 
 def test_what_has_no_instruction_is_declined_too() -> None:
-    joined = 'j = StringJoin(s, s) {N = 2, separator = ""} -> <?>'
-    report = report_of([joined, hashed("a", "j"), hashed("b", "t", "<?,1>")], fetches=["a", "b"])
+    """What follows a split is packed: its values are a feature like any other."""
+    split = "p = StringSplitV2(s, c) {maxsplit = -1} -> <?,2>, <?>, <2>"
+    before = [arg("c", "string", "<>", 3), split, hashed("a", "p:1"), hashed("b", "t", "<?,1>")]
+    report = report_of(before, fetches=["a", "b"])
     assert [item.members for item in report.packed] == [("a", "b")]
-    assert [(item.code, item.node) for item in report.declined] == [("no_instruction", "j")]
+    assert [(item.code, item.node) for item in report.declined] == [("string_split", "p")]
 
 
 def test_fuel_and_graphs_without_features() -> None:
@@ -241,3 +243,20 @@ def test_a_fetched_transform_lives_on_and_a_fed_one_is_left_alone() -> None:
     ]
     check(before, after, fetches=["a", "b"])
     check(before, None, {"a": "single_transform", "b": "not_elementwise"}, feeds=["b"], fetches=["a", "b"])
+
+
+def test_parsed_features_that_nobody_reads_are_told() -> None:
+    """Which stay: an example with another dtype of one of them is an error."""
+    types = "Tdense = [float32, int64], dense_shapes = [<1>, <1>], num_sparse = 1, sparse_types = [string]"
+    ragged = "ragged_split_types = [int64], ragged_value_types = [int64]"
+    names = [arg(name, "string", "<?>", 10 + i) for i, name in enumerate(("e", "e_names", "ks", "kd", "kr"))]
+    names += [arg("d0", "float32", "<1>", 15), arg("d1", "int64", "<1>", 16)]
+    shapes = "<?,2>, <?>, <2>, <?,1>, <?,1>, <?>, <?>"
+    parse = f"p = ParseExampleV2(e, e_names, ks, kd, kr, d0, d1) {{{types}, {ragged}}} -> {shapes}"
+    ports = {"sparse": 1, "dense": 3, "other": 4, "ragged": 6}
+    dtypes = {"sparse": "string", "dense": "float32", "other": "int64", "ragged": "int64"}
+    for unread in (None, *ports):
+        read = [name for name in ports if name != unread]
+        readers = [identity(name, f"p:{ports[name]}", dtypes[name]) for name in read]
+        report = report_of([*names, parse, *readers], fetches=read)
+        assert [item.code for item in report.declined] == ([] if unread is None else ["parsed_unread"])

@@ -52,8 +52,10 @@ def packed(
     scalars: Sequence[str] = (),
     tables: int = 0,
     boundaries: Sequence[float] = (),
+    others: Sequence[str] = (),
+    texts: Sequence[str] = (),
 ) -> str:
-    """A `Picasso>PackedTransforms`; `inputs` holds features, scalars, tables and control inputs."""
+    """A `Picasso>PackedTransforms`; `inputs` holds features, other tensors, scalars, tables and control inputs."""
     outputs = [(number, *output) for number, program in enumerate(programs) for output in program.outputs]
     attrs = {
         "boundaries": _list(boundaries),
@@ -61,11 +63,13 @@ def packed(
         "feature_names": _list(f'"{program.name}"' for program in programs),
         "feature_types": _list(program.dtype for program in programs),
         "num_tables": str(tables),
+        "other_types": _list(others),
         "output_feature": _list(number for number, *_ in outputs),
         "output_types": _list(dtype for _, _, dtype, _ in outputs),
         "output_value": _list(f'"{value}"' for _, value, _, _ in outputs),
         "program": _list(f'"{text}"' for program in programs for text in program.instructions),
         "scalar_types": _list(scalars),
+        "texts": _list(f'"{text}"' for text in texts),
     }
     text = ", ".join(f"{key} = {value}" for key, value in attrs.items())
     shapes = ", ".join(shape for *_, shape in outputs)

@@ -61,12 +61,13 @@ def assert_same(found, wanted):
     assert found.tobytes() == wanted.tobytes()
 
 
-def check(features, programs, scalars=(), tables=(), boundaries=()):
+def check(features, programs, scalars=(), tables=(), boundaries=(), others=(), texts=()):
     """Asserts that op and oracle give the same bits. Returns the op's outputs."""
     handles = [table.table.resource_handle for table in tables]
-    found = packed_transforms(features, programs, scalars=scalars, tables=handles, boundaries=boundaries)
+    more = {"boundaries": boundaries, "others": others, "texts": texts}
+    found = packed_transforms(features, programs, scalars=scalars, tables=handles, **more)
     contents = [table.contents for table in tables]
-    wanted = oracle.packed_transforms(features, programs, scalars, contents, boundaries)
+    wanted = oracle.packed_transforms(features, programs, scalars, contents, **more)
     for of_feature, wanted_of_feature in zip(found, wanted, strict=True):
         for one, one_wanted in zip(of_feature, wanted_of_feature, strict=True):
             assert_same(one, one_wanted)
@@ -95,6 +96,8 @@ SCALARS = tuple(
     np.array(s.encode() if isinstance(s, str) else s, object if isinstance(s, str) else None) for s in SCALARS
 )
 SCALARS += tuple(np.array(x, dtype) for dtype in ("float32", "float64") for x in (0.0, -3.5, np.nan))
+TEXTS = (b"", b"_X_", b"\0")
+OTHERS = ("string", "int64")
 BOUNDARIES = (-10.0, -2.5, 0.0, 0.1, 0.1, 7.0)
 
 
@@ -106,7 +109,7 @@ OPCODES = {  # the dtypes of their first operands
     **dict.fromkeys(("equal", "not_equal", "select", "zeros_like", "take"), oracle.DTYPES),
     **dict.fromkeys(("cast", "ones_like"), oracle.DTYPES[:-1]),
     **dict.fromkeys(("and", "or", "not"), ("bool",)),
-    **dict.fromkeys(("hash_fast", "hash_strong"), ("string",)),
+    **dict.fromkeys(("hash_legacy", "hash_fast", "hash_strong", "join"), ("string",)),
     "find": ("string", "int32", "int64"),
 }
 
@@ -114,11 +117,12 @@ OPCODES = {  # the dtypes of their first operands
 class _Writer:
     """Draws a program whose instructions fit each other; the oracle says whether it divides by zero."""
 
-    def __init__(self, draw, dtype):
+    def __init__(self, draw, dtype, others):
         self.draw = draw
         self.values = [("x", dtype, "all")]  # name, dtype, level
         self.values += [(f"c{i}", dtype_of(scalar), "one") for i, scalar in enumerate(SCALARS)]
         self.values += [(f"z{i}", "int64", "one") for i in range(len(TABLES))]
+        self.values += [(f"y{i}", other, "all") for i, other in enumerate(others)]
         self.instructions = []
         self.mask = None
 
@@ -147,7 +151,7 @@ class _Writer:
         if opcode == "cast":
             result = self.draw(st.sampled_from(oracle.DTYPES[:-1]))
             return [operand, result], result
-        if opcode == "hash_fast":
+        if opcode in ("hash_legacy", "hash_fast"):
             return [operand, str(self.draw(number))], "int64"
         if opcode == "hash_strong":
             return [operand, *(str(self.draw(number)) for _ in range(3))], "int64"
@@ -166,6 +170,9 @@ class _Writer:
         if opcode in ("zeros_like", "ones_like", "as_string", "not"):
             return [operand], "string" if opcode == "as_string" else dtype
         pair = [operand, self._like(dtype, level)]
+        if opcode == "join":
+            text = str(self.draw(st.integers(0, len(TEXTS) - 1)))
+            return [*(pair if self.draw(st.booleans()) else pair[::-1]), text], dtype
         result = dtype if OPCODES[opcode] == _INTEGERS else "bool"
         return pair if self.draw(st.booleans()) else pair[::-1], result
 
@@ -177,10 +184,10 @@ class _Writer:
 
 
 @st.composite
-def random_programs(draw, max_instructions=25):
-    """A feature's dtype and a program whose outputs are all that can be outputs."""
+def random_programs(draw, max_instructions=25, others=()):
+    """A feature's dtype and a program whose outputs are all that can be outputs; `others` are dtypes of y0, y1, ..."""
     dtype = draw(st.sampled_from(oracle.DTYPES))
-    writer = _Writer(draw, dtype)
+    writer = _Writer(draw, dtype, others)
     for _ in range(draw(st.integers(0, max_instructions))):
         writer.add()
     outputs = [(name, of) for name, of, level in writer.values if level != "one" and of != "string"]

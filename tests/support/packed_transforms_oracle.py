@@ -8,7 +8,7 @@ import tensorflow as tf
 DTYPES = ("bool", "int32", "int64", "float32", "float64", "string")
 
 
-def packed_transforms(features, programs, scalars=(), tables=(), boundaries=()):
+def packed_transforms(features, programs, scalars=(), tables=(), boundaries=(), others=(), texts=()):
     """What the op returns, for inputs that it accepts.
 
     Args:
@@ -17,25 +17,28 @@ def packed_transforms(features, programs, scalars=(), tables=(), boundaries=()):
         scalars: arrays of rank 0.
         tables: dicts from keys to values.
         boundaries: of all bucketize instructions.
+        others: arrays of the shape of each feature whose program reads them.
+        texts: of all join instructions, bytes.
     """
     scalars = [np.asarray(scalar) for scalar in scalars]
     results = []
     for feature, program in zip(features, programs, strict=True):
-        values = run_program(np.asarray(feature), program.instructions, scalars, tables, boundaries)
+        values = run_program(np.asarray(feature), program.instructions, scalars, tables, boundaries, others, texts)
         results.append([values[value] for value, _ in program.outputs])
     return results
 
 
-def run_program(feature, instructions, scalars=(), tables=(), boundaries=()):
+def run_program(feature, instructions, scalars=(), tables=(), boundaries=(), others=(), texts=()):
     """All values of a program by name, "indices" among them where there is a mask."""
     values = {"x": feature}
     values |= {f"c{i}": scalar for i, scalar in enumerate(scalars)}
     values |= {f"z{i}": np.array(len(table), np.int64) for i, table in enumerate(tables)}
+    values |= {f"y{i}": np.asarray(other) for i, other in enumerate(others)}
     for number, text in enumerate(instructions):
         opcode, *words = text.split()
         if opcode == "take":
             values["indices"] = np.argwhere(values[words[1]])
-        values[f"v{number}"] = _result(opcode, words, values, tables, boundaries)
+        values[f"v{number}"] = _result(opcode, words, values, tables, boundaries, texts)
     return values
 
 
@@ -99,7 +102,7 @@ _TESTS = {
 }
 
 
-def _result(opcode, words, values, tables, boundaries):
+def _result(opcode, words, values, tables, boundaries, texts):
     if opcode == "take":
         return values[words[0]][values[words[1]]]
     operands = [values[word] for word in words if word in values]
@@ -119,7 +122,9 @@ def _result(opcode, words, values, tables, boundaries):
         found, dtype = [cast(value, words[1]) for value in columns[0]], words[1]
     elif opcode == "as_string":
         found, dtype = [str(int(value)).encode() for value in columns[0]], "string"
-    elif opcode in ("hash_fast", "hash_strong"):
+    elif opcode == "join":
+        found, dtype = [a + texts[int(words[2])] + b for a, b in zip(*columns, strict=True)], "string"
+    elif opcode in ("hash_legacy", "hash_fast", "hash_strong"):
         found, dtype = _hashed(opcode, columns[0], [int(word) for word in words[1:]]), "int64"
     elif opcode == "bucketize":
         found, dtype = [bucket(value, boundaries[int(words[1]) : int(words[2])]) for value in columns[0]], "int32"
@@ -133,6 +138,8 @@ def _hashed(opcode, texts, numbers):
     """TensorFlow's own: what a hash is, its kernels say."""
     if not len(texts):
         return []
+    if opcode == "hash_legacy":
+        return tf.raw_ops.StringToHashBucket(string_tensor=texts, num_buckets=numbers[0]).numpy()
     if opcode == "hash_fast":
         return tf.strings.to_hash_bucket_fast(texts, numbers[0]).numpy()
     return tf.strings.to_hash_bucket_strong(texts, numbers[0], numbers[1:]).numpy()

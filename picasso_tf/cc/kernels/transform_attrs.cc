@@ -1,6 +1,7 @@
 #include "picasso_tf/cc/kernels/transform_attrs.h"
 
 #include "absl/strings/string_view.h"
+#include "picasso_tf/cc/kernels/transform_parser.h"
 
 namespace picasso {
 namespace transforms {
@@ -40,7 +41,8 @@ absl::Status ReadProgram(const RawAttrs& raw, const Attrs& attrs, size_t i, int6
   const auto begin = raw.program.begin() + first;
   const std::vector<std::string> program(begin, begin + raw.feature_instructions[i]);
   const Surroundings around = {Of(raw.feature_types[i]), attrs.scalars, attrs.num_tables,
-                               static_cast<int64_t>(attrs.boundaries.size())};
+                               static_cast<int64_t>(attrs.boundaries.size()), attrs.others,
+                               static_cast<int64_t>(attrs.texts.size())};
   const std::string problem = ProgramParser(around, &feature->program).Parse(program);
   if (problem.empty()) return absl::OkStatus();
   return InvalidIn(kOp, "in the program of feature ", i, ", ", problem);
@@ -63,6 +65,7 @@ absl::Status ReadOutput(const RawAttrs& raw, size_t i, Attrs* attrs) {
     output.dtype = feature.program.dtypes[output.value];
     if (feature.program.levels[output.value] == Level::kScalar) return refuse("it is a scalar.");
     if (output.dtype == DType::kString) return refuse("strings cannot be outputs.");
+    feature.program.NoteRead(output.value);
   }
   if (TensorType(output.dtype) != raw.output_types[i]) return refuse("it has another dtype.");
   feature.outputs.push_back(static_cast<int>(i));
@@ -92,6 +95,8 @@ tensorflow::DataType TensorType(DType dtype) {
 absl::Status CheckAttrs(const RawAttrs& raw, Attrs* attrs) {
   TF_RETURN_IF_ERROR(CheckLengths(raw));
   attrs->scalars = Of(raw.scalar_types);
+  attrs->others = Of(raw.other_types);
+  attrs->texts = raw.texts;
   attrs->num_tables = raw.num_tables;
   attrs->boundaries = raw.boundaries;
   attrs->features.resize(raw.feature_types.size());

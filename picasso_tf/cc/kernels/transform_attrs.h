@@ -32,13 +32,16 @@ struct FeatureSpec {
 };
 
 struct Attrs {
+  std::vector<DType> others;
   std::vector<DType> scalars;
   int num_tables;
+  std::vector<std::string> texts;
   std::vector<float> boundaries;
   std::vector<FeatureSpec> features;
   std::vector<OutputSpec> outputs;
 
-  int FirstScalar() const { return static_cast<int>(features.size()); }
+  int FirstOther() const { return static_cast<int>(features.size()); }
+  int FirstScalar() const { return FirstOther() + static_cast<int>(others.size()); }
   int FirstTable() const { return FirstScalar() + static_cast<int>(scalars.size()); }
   Level LevelOf(const OutputSpec& output) const {
     return output.value == kIndices ? Level::kTaken
@@ -48,10 +51,10 @@ struct Attrs {
 
 // The attributes as they stand in the node.
 struct RawAttrs {
-  tensorflow::DataTypeVector feature_types, scalar_types, output_types;
+  tensorflow::DataTypeVector feature_types, other_types, scalar_types, output_types;
   int num_tables;
   std::vector<float> boundaries;
-  std::vector<std::string> feature_names, program, output_value;
+  std::vector<std::string> feature_names, program, texts, output_value;
   std::vector<int64_t> feature_instructions, output_feature;
 };
 
@@ -67,8 +70,10 @@ template <typename Context>
 absl::Status ReadAttrs(const Context& context, Attrs* attrs) {
   RawAttrs raw;
   TF_RETURN_IF_ERROR(context.GetAttr("feature_types", &raw.feature_types));
+  TF_RETURN_IF_ERROR(context.GetAttr("other_types", &raw.other_types));
   TF_RETURN_IF_ERROR(context.GetAttr("scalar_types", &raw.scalar_types));
   TF_RETURN_IF_ERROR(context.GetAttr("output_types", &raw.output_types));
+  TF_RETURN_IF_ERROR(context.GetAttr("texts", &raw.texts));
   TF_RETURN_IF_ERROR(context.GetAttr("num_tables", &raw.num_tables));
   TF_RETURN_IF_ERROR(context.GetAttr("boundaries", &raw.boundaries));
   TF_RETURN_IF_ERROR(context.GetAttr("feature_names", &raw.feature_names));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -31,7 +32,7 @@ struct Room {
   std::vector<float> floats;
   std::vector<double> doubles;
   std::vector<std::string_view> strings;
-  std::vector<char> digits;  // what strings of numbers are views of
+  std::vector<char> text;  // what strings that an instruction makes are views of
 };
 
 // The member of a Slot or a Room that holds elements of type T.
@@ -67,6 +68,7 @@ void WithType(Storage storage, const Run& run) {
 class Outside {
  public:
   virtual ~Outside() = default;
+  virtual uint64_t HashLegacy(std::string_view text) const = 0;
   virtual uint64_t HashFast(std::string_view text) const = 0;
   virtual uint64_t HashStrong(const uint64_t (&key)[2], std::string_view text) const = 0;
   // Looks up `size` keys; for those that are not there, `missing` (one value of dtype `to`).
@@ -80,18 +82,22 @@ enum class Problem : int32_t { kNone, kDivisionByZero, kTable };
 // The values of one block. Made once for each thread's run of blocks of one program.
 class Block {
  public:
-  // `scalars` are the c and then the z of the program; `boundaries` of the whole op;
+  // `scalars` are the c and then the z of the program; `boundaries` and `texts` of the whole op;
   // `capacity` is the most elements that it will be run over.
   Block(const Program& program, const std::vector<Slot>& scalars, const float* boundaries,
-        const Outside& outside, int64_t capacity = kBlock)
+        const std::string* texts, const Outside& outside, int64_t capacity = kBlock)
       : program_(program),
         boundaries_(boundaries),
+        texts_(texts),
         outside_(outside),
         capacity_(capacity),
         slots_(program.NumValues()) {
     std::copy(scalars.begin(), scalars.end(), slots_.begin() + 1);
     rooms_.resize(program.instructions.size());
   }
+
+  // Sets what the next run takes for another tensor.
+  void SetOther(int number, const Slot& slot) { slots_[program_.first_other + number] = slot; }
 
   // Runs the program over `size` elements of the feature.
   Problem Run(const Slot& feature, int64_t size) {
@@ -150,7 +156,10 @@ class Block {
                                       a, b, &out);
       return good ? Problem::kNone : Problem::kTable;
     }
-    if (IsBetween(Opcode::kEqual, opcode, Opcode::kGreaterEqual)) {
+    if (opcode == Opcode::kJoin) {
+      const std::string& text = texts_[instruction.parameters[0]];
+      Join(size, a.strings, text, b.strings, &out.text, out.strings.data());
+    } else if (IsBetween(Opcode::kEqual, opcode, Opcode::kGreaterEqual)) {
       WithType(StorageOf(from), [&](auto type) {
         using T = decltype(type);
         Compare(opcode, size, Of<T>(a), Of<T>(b), out.ints.data());
@@ -183,8 +192,13 @@ class Block {
       case Opcode::kCast:
         return RunCast(from, to, size, a, out);
       case Opcode::kAsString:
-        out->digits.resize(capacity_ * kMaxDigits);
-        return Format(size, a.ints, out->digits.data(), out->strings.data());
+        out->text.resize(capacity_ * kMaxDigits);
+        return Format(size, a.ints, out->text.data(), out->strings.data());
+      case Opcode::kHashLegacy:
+        for (int64_t i = 0; i < size; ++i) {
+          out->ints[i] = Bucketed(outside_.HashLegacy(a.strings[i]), p[0]);
+        }
+        return;
       case Opcode::kHashFast:
         for (int64_t i = 0; i < size; ++i) {
           out->ints[i] = Bucketed(outside_.HashFast(a.strings[i]), p[0]);
@@ -247,6 +261,7 @@ class Block {
 
   const Program& program_;
   const float* const boundaries_;
+  const std::string* const texts_;
   const Outside& outside_;
   const int64_t capacity_;
   std::vector<Slot> slots_;  // of each value

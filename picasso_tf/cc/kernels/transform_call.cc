@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "picasso_tf/cc/kernels/fingerprint.h"
 #include "picasso_tf/cc/kernels/parallel_blocks.h"
+#include "picasso_tf/cc/kernels/transform_tensors.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/hash.h"
 
-// TensorFlow's own hashes, which its framework library exports: FarmHash's Fingerprint64 and
-// SipHash (highwayhash). The wheel has no header that declares the first, and the second
-// one's headers ask for the instruction set that they are compiled for.
-namespace farmhashna {
-uint64_t Hash64(const char* text, size_t size);
-}
+// SipHash (highwayhash), which TensorFlow's framework library exports; its headers ask for the
+// instruction set that they are compiled for.
 extern "C" uint64_t SipHashC(const uint64_t* key, const char* text, uint64_t size);
 
 namespace picasso {
@@ -21,88 +20,19 @@ namespace {
 
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using tensorflow::tstring;
 using tensorflow::lookup::LookupInterface;
 
 constexpr int kMaxMaskedDims = 8;  // as Where, which takes no scalar either
 constexpr int64_t kUnit = 4 * kBlock;  // elements; about as long as it takes to wake a thread
 
-// Views elements [begin, begin + size) of a tensor, through `room_` where they have to be
-// widened.
-class Loaded {
- public:
-  Slot Load(DType dtype, const Tensor& tensor, int64_t begin, int64_t size) {
-    Slot slot;
-    switch (dtype) {
-      case DType::kBool:
-        slot.ints = Widened(tensor.flat<bool>().data() + begin, size, &room_.ints);
-        break;
-      case DType::kInt32:
-        slot.ints = Widened(tensor.flat<int32_t>().data() + begin, size, &room_.ints);
-        break;
-      case DType::kInt64:
-        slot.ints = {tensor.flat<int64_t>().data() + begin, 1};
-        break;
-      case DType::kFloat32:
-        slot.floats = {tensor.flat<float>().data() + begin, 1};
-        break;
-      case DType::kFloat64:
-        slot.doubles = {tensor.flat<double>().data() + begin, 1};
-        break;
-      case DType::kString:
-        slot.strings = Widened(tensor.flat<tstring>().data() + begin, size, &room_.strings);
-        break;
-    }
-    return slot;
-  }
-
- private:
-  template <typename From, typename To>
-  static Elements<To> Widened(const From* from, int64_t size, std::vector<To>* to) {
-    to->resize(size);
-    std::copy_n(from, size, to->begin());
-    return {to->data(), 1};
-  }
-
-  Room room_;
-};
-
-// Writes `size` elements of a slot to elements [at, at + size) of a tensor of its dtype.
-void StoreTo(DType dtype, const Slot& slot, int64_t size, int64_t at, Tensor* tensor) {
-  const auto copy = [&](auto elements, auto* to) {
-    for (int64_t i = 0; i < size; ++i) to[at + i] = elements[i];
-  };
-  switch (dtype) {
-    case DType::kBool:
-      return copy(slot.ints, tensor->flat<bool>().data());
-    case DType::kInt32:
-      return copy(slot.ints, tensor->flat<int32_t>().data());
-    case DType::kInt64:
-      return copy(slot.ints, tensor->flat<int64_t>().data());
-    case DType::kFloat32:
-      return copy(slot.floats, tensor->flat<float>().data());
-    case DType::kFloat64:
-      return copy(slot.doubles, tensor->flat<double>().data());
-    case DType::kString:
-      for (int64_t i = 0; i < size; ++i) {
-        const std::string_view text = slot.strings[i];
-        tensor->flat<tstring>()(at + i).assign_as_view(text.data(), text.size());
-      }
-  }
-}
-
-// Where element `position` of a tensor of a shape is.
-void WriteIndices(const TensorShape& shape, int64_t position, int64_t* indices) {
-  for (int d = shape.dims() - 1; d >= 0; --d) {
-    indices[d] = position % shape.dim_size(d);
-    position /= shape.dim_size(d);
-  }
-}
-
 }  // namespace
 
+uint64_t Call::HashLegacy(std::string_view text) const {
+  return tensorflow::Hash64(text.data(), text.size());
+}
+
 uint64_t Call::HashFast(std::string_view text) const {
-  return farmhashna::Hash64(text.data(), text.size());
+  return Fingerprint(text);
 }
 
 uint64_t Call::HashStrong(const uint64_t (&key)[2], std::string_view text) const {
@@ -136,6 +66,7 @@ bool Call::Find(int table, DType from, DType to, int64_t size, const Slot& keys,
 }
 
 absl::Status Call::Run() {
+  TF_RETURN_IF_ERROR(CheckOthers());
   TF_RETURN_IF_ERROR(BindTables());
   TF_RETURN_IF_ERROR(BindScalars());
   TF_RETURN_IF_ERROR(Allocate());
@@ -148,6 +79,19 @@ absl::Status Call::Run() {
   TF_RETURN_IF_ERROR(CheckUnits());
   TF_RETURN_IF_ERROR(AllocateTaken());
   ParallelBlocks(pool, masked_.size(), threads, [this](int64_t i) { CloseUp(masked_[i]); });
+  return absl::OkStatus();
+}
+
+absl::Status Call::CheckOthers() const {
+  for (size_t i = 0; i < attrs_.features.size(); ++i) {
+    const TensorShape& shape = context_->input(i).shape();
+    for (const int other : attrs_.features[i].program.others) {
+      const TensorShape& found = context_->input(attrs_.FirstOther() + other).shape();
+      if (found == shape) continue;
+      return InvalidIn(kOp, "'", attrs_.features[i].name, "' reads tensors of shapes ",
+                       shape.DebugString(), " and ", found.DebugString(), ".");
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -233,14 +177,20 @@ void Call::MakeUnits() {
 
 void Call::RunUnit(Unit* unit) {
   const FeatureSpec& feature = attrs_.features[unit->feature];
-  Block block(feature.program, scalars_, attrs_.boundaries.data(), *this,
+  const std::vector<int>& others = feature.program.others;
+  Block block(feature.program, scalars_, attrs_.boundaries.data(), attrs_.texts.data(), *this,
               std::min(kBlock, unit->end - unit->begin));
   Loaded loaded;
+  std::vector<Loaded> loaded_others(others.size());
   int64_t at = unit->begin;
   do {
     const int64_t size = std::min(kBlock, unit->end - at);
     const DType dtype = feature.program.dtypes[0];
     const Slot slot = loaded.Load(dtype, context_->input(unit->feature), at, size);
+    for (size_t i = 0; i < others.size(); ++i) {
+      const Tensor& other = context_->input(attrs_.FirstOther() + others[i]);
+      block.SetOther(others[i], loaded_others[i].Load(attrs_.others[others[i]], other, at, size));
+    }
     const Problem problem = block.Run(slot, size);
     if (unit->problem == Problem::kNone) unit->problem = problem;
     Store(block, unit->feature, at);

@@ -27,6 +27,7 @@ class Call : public Outside {
 
   absl::Status Run();
 
+  uint64_t HashLegacy(std::string_view text) const override;
   uint64_t HashFast(std::string_view text) const override;
   uint64_t HashStrong(const uint64_t (&key)[2], std::string_view text) const override;
   bool Find(int table, DType from, DType to, int64_t size, const Slot& keys, const Slot& missing,
@@ -47,6 +48,7 @@ class Call : public Outside {
     std::vector<int64_t> positions;
   };
 
+  absl::Status CheckOthers() const;
   absl::Status BindTables();
   absl::Status BindScalars();
   absl::Status Allocate();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "picasso_tf/cc/kernels/transform_program.h"
 
@@ -162,6 +163,22 @@ void Bucketize(int64_t size, const Value* values, const float* begin, const floa
   for (const float* boundary = begin; boundary != end; ++boundary) {
     const Value least = *boundary;
     for (int64_t i = 0; i < size; ++i) out[i] += !(values[i] < least);
+  }
+}
+
+// Joins two strings and `text` between them; `room` holds the results.
+inline void Join(int64_t size, Elements<std::string_view> a, std::string_view text,
+                 Elements<std::string_view> b, std::vector<char>* room, std::string_view* out) {
+  size_t total = 0;
+  for (int64_t i = 0; i < size; ++i) total += a[i].size() + text.size() + b[i].size();
+  room->resize(total);
+  char* at = room->data();
+  for (int64_t i = 0; i < size; ++i) {
+    char* const begin = at;
+    for (const std::string_view part : {a[i], text, b[i]}) {
+      at = std::copy(part.begin(), part.end(), at);
+    }
+    out[i] = std::string_view(begin, at - begin);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "picasso_tf/cc/kernels/kernel_test.h"
-#include "picasso_tf/cc/kernels/transform_program.h"
+#include "picasso_tf/cc/kernels/transform_parser.h"
 
 namespace {
 
@@ -14,10 +14,10 @@ using namespace picasso::transforms;
 
 using Lines = std::vector<std::string>;
 
-// What is said about a program that may refer to c0 to c2, z0 and two boundaries.
+// What is said about a program that may refer to c0 to c2, z0, y0, two boundaries and a text.
 std::string Refusal(DType feature, const Lines& lines) {
   const Surroundings around = {
-      feature, {DType::kInt64, DType::kFloat32, DType::kString}, 1, 2};
+      feature, {DType::kInt64, DType::kFloat32, DType::kString}, 1, 2, {DType::kString}, 1};
   Program program;
   return ProgramParser(around, &program).Parse(lines);
 }
@@ -32,9 +32,9 @@ void TestWrongProgramsOfStrings() {
   for (const std::string word : {"y", "c", "c-1", "c+1", "v1x", "x0", "c99999999999999999999"}) {
     CHECK(refused({"equal x " + word}) ==
           "'equal x " + word + "': '" + word +
-              "' is not a value: x, or one of c, z, v and a number.");
+              "' is not a value: x, or one of c, z, y, v and a number.");
   }
-  for (const std::string word : {"c3", "z1", "v0", "v9223372036854775807"}) {
+  for (const std::string word : {"c3", "z1", "y1", "v0", "v9223372036854775807"}) {
     CHECK(refused({"equal x " + word}) ==
           "'equal x " + word + "': there is no '" + word + "' yet.");
   }
@@ -46,6 +46,13 @@ void TestWrongProgramsOfStrings() {
   CHECK(refused({"hash_fast x 0"}) == "'hash_fast x 0': it needs a bucket.");
   CHECK(refused({"hash_strong x -1 1 2"}) == "'hash_strong x -1 1 2': it needs a bucket.");
   CHECK(refused({"hash_strong x 9 1"}) == "'hash_strong x 9 1': a number is missing.");
+  CHECK(refused({"join x c2 1"}) == "'join x c2 1': there is no such text.");
+  CHECK(refused({"join c2 c2 0"}) == "'join c2 c2 0': it has scalars only.");
+  CHECK(refused({"join x y0 0", "hash_legacy v0 9", "take v0 v1"}) ==
+        "'take v0 v1': it does not take such dtypes.");
+  CHECK(refused({"equal x y0", "take y0 v0", "join v1 c2 0"}).empty());
+  CHECK(refused({"equal x y0", "take x v0", "join v1 y0 0"}) ==
+        "'join v1 y0 0': 'y0' has another number of elements.");
   CHECK(refused({"find x c0 0"}) == "'find x c0 0': a dtype is missing.");
   CHECK(refused({"find x c0 0 int"}) == "'find x c0 0 int': a dtype is missing.");
   CHECK(refused({"find x c0 1 int64"}) == "'find x c0 1 int64': there is no such table.");
@@ -54,7 +61,7 @@ void TestWrongProgramsOfStrings() {
   const std::string no = ": it does not take such dtypes.";
   for (const std::string line :
        {"add x x", "max x c2", "less x c2", "and x x", "not x", "ones_like x", "cast x int64",
-        "as_string x", "bucketize x 0 2", "equal x c0", "select x x x", "take x x",
+        "as_string x", "bucketize x 0 2", "join x c0 0", "equal x c0", "select x x x", "take x x",
         "find x c1 0 int64", "find x c2 0 string"}) {
     CHECK(refused({line}) == "'" + line + "'" + no);
   }

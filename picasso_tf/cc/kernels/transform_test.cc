@@ -12,6 +12,7 @@
 
 #include "picasso_tf/cc/kernels/kernel_test.h"
 #include "picasso_tf/cc/kernels/transform_block.h"
+#include "picasso_tf/cc/kernels/transform_parser.h"
 
 namespace {
 
@@ -41,6 +42,7 @@ uint64_t Strong(uint64_t a, uint64_t b, std::string_view text) { return a * 3 + 
 // Has the even keys, with ten times themselves; of strings and of floats none.
 class FakeOutside : public Outside {
  public:
+  uint64_t HashLegacy(std::string_view text) const override { return text.size() * 7 + 1; }
   uint64_t HashFast(std::string_view text) const override { return Fast(text); }
   uint64_t HashStrong(const uint64_t (&key)[2], std::string_view text) const override {
     return Strong(key[0], key[1], text);
@@ -71,6 +73,8 @@ struct Given {
   std::deque<Room> scalars;
   Ints sizes;
   Floats boundaries;
+  Lines texts;
+  std::vector<Texts> others;  // strings, as long as the feature
 
   template <typename T>
   Given& Add(DType dtype, T value) {
@@ -80,7 +84,9 @@ struct Given {
   }
   Surroundings Around(DType feature) const {
     return {feature, dtypes, static_cast<int>(sizes.size()),
-            static_cast<int64_t>(boundaries.size())};
+            static_cast<int64_t>(boundaries.size()),
+            std::vector<DType>(others.size(), DType::kString),
+            static_cast<int64_t>(texts.size())};
   }
   std::vector<Slot> Slots() const {
     std::vector<Slot> slots;
@@ -112,7 +118,7 @@ Found Run(DType dtype, const std::vector<In>& feature, const Lines& lines, const
   const std::string problem = ProgramParser(around, &program).Parse(lines);
   if (!problem.empty()) std::printf("%s\n", problem.c_str());
   CHECK(problem.empty());
-  Block block(program, given.Slots(), given.boundaries.data(), outside);
+  Block block(program, given.Slots(), given.boundaries.data(), given.texts.data(), outside);
   Found found;
   out->clear();
   const int64_t size = feature.size();
@@ -122,6 +128,11 @@ Found Run(DType dtype, const std::vector<In>& feature, const Lines& lines, const
                                feature.begin() + std::min(at + kBlock, size));
     Slot slot;
     Of<In>(slot) = {part.data(), 1};
+    Slot other;
+    for (size_t i = 0; i < given.others.size(); ++i) {
+      other.strings = {given.others[i].data() + at, 1};
+      block.SetOther(static_cast<int>(i), other);
+    }
     const Problem of_block = block.Run(slot, part.size());
     if (found.problem == Problem::kNone) found.problem = of_block;
     found.taken += block.taken();
@@ -348,6 +359,32 @@ int64_t NaiveBucket(In x, const Floats& boundaries) {
   return bucket;
 }
 
+// Strings that are made on the way, of the feature, a scalar and another tensor.
+void TestJoin() {
+  const Texts some = {"", "a", "b", "ab", std::string_view("a\0b", 3), "12345678901234567890"};
+  for (const int64_t size : kSizes) {
+    Texts feature(size), other(size);
+    std::vector<std::string> joined(size);
+    for (int64_t i = 0; i < size; ++i) {
+      feature[i] = some[i % some.size()];
+      other[i] = some[(i * 5 + 2) % some.size()];
+      joined[i] = "<c>" + std::string(feature[i]) + "_X_" + std::string(other[i]);
+    }
+    Given given;
+    given.Add<std::string_view>(DType::kString, "<c>");
+    given.texts = {"", "_X_"};
+    given.others = {feature, other, Texts(joined.begin(), joined.end())};
+    Ints out;
+    const Lines lines = {"join c0 x 0", "join v0 y1 1", "equal v1 y2", "hash_legacy v1 1000"};
+    Run(DType::kString, feature, {lines.begin(), lines.end() - 1}, given, &out);
+    CHECK(out == Ints(size, 1));
+    Run(DType::kString, feature, lines, given, &out);
+    for (int64_t i = 0; i < size; ++i) {
+      CHECK(out[i] == static_cast<int64_t>((joined[i].size() * 7 + 1) % 1000));
+    }
+  }
+}
+
 void TestBucketize() {
   Floats many;
   for (int i = 0; i < 100; ++i) many.push_back(i / 4.0f);
@@ -442,6 +479,7 @@ int main() {
   TestCastsOfIntegers();
   TestLogic();
   TestStrings();
+  TestJoin();
   TestBucketize();
   TestTake();
   TestFind();

@@ -1,0 +1,68 @@
+"""Packs candidates of one level, device, branch and loop, group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from graph_passes.analysis.control_flow import contexts
+from graph_passes.analysis.devices import device_type, task_of
+from graph_passes.analysis.reachability import hidden_successors, levels
+from graph_passes.ir import Graph, Node
+from graph_passes.ir.op_defs import has_kernel
+from graph_passes.pipeline.base import Declined, Packed, PassContext, PassReport, PassResult
+from graph_passes.rewrite.grouping import Group, form_groups
+
+T = TypeVar("T")
+
+
+def pack_by_place(
+    graph: Graph,
+    context: PassContext,
+    report: PassReport,
+    find: Callable[[Graph], Mapping[str, T]],
+    emit: Callable[[Graph, Sequence[T]], tuple[Graph, Packed]],
+) -> PassResult:
+    """Packs group after group, until each candidate that is left is alone.
+
+    Args:
+        graph: the graph.
+        context: whose fuel is taken.
+        report: what is packed and what is not is added to it.
+        find: the candidates of a graph, each by the name of the one node of it that others are reached through.
+        emit: the graph in which one op takes the place of a group.
+    """
+    groups = _groups(graph, find(graph))
+    while group := next((group for group in groups if len(group.members) > 1), None):
+        if not context.take_fuel():
+            names = sorted(name for group in groups for name, _ in group.members)
+            report.declined += [Declined("out_of_fuel", name) for name in names]
+            return PassResult(graph, report)
+        graph, packed = emit(graph, [candidate for _, candidate in group.members])
+        report.packed.append(packed)
+        groups = _groups(graph, find(graph))  # the others may read what the packed op now gives
+    report.declined += [Declined("single_transform", group.members[0][0]) for group in groups]
+    return PassResult(graph, report)
+
+
+def no_home(node: Node, op: str, home: str) -> Declined | None:
+    """The reason why a node cannot be replaced by a packed op where it runs, or None."""
+    kind = device_type(node.device) or "CPU"
+    if task_of(node.device) != home:
+        return Declined("remote_device", node.name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")
+    if not has_kernel(op, kind):
+        return Declined("no_kernel", node.name, f"This build has no {op} for {kind}.")
+    return None
+
+
+def _groups(graph: Graph, found: Mapping[str, T]) -> list[Group[tuple[str, T]]]:
+    if not found:
+        return []
+    level = levels(graph, found.keys())
+    hidden = hidden_successors(graph, level)
+    around = contexts(graph)
+    return form_groups(
+        [(name, found[name]) for name in sorted(found) if name not in hidden],
+        level_of=lambda item: level[item[0]],
+        key_of=lambda item: (graph.nodes[item[0]].device, around.get(item[0], frozenset())),
+    )
