@@ -146,7 +146,7 @@ def _check_still_waited_for(before: Graph, after: Graph, name: str) -> None:
         raise VerifyError("I6", name, "it must be preserved, but it is gone.")
     waited_for = {control for other in after.mere_waits for control in after.nodes[other].controls}
     for control in before.nodes[name].controls:
-        if control in after.nodes and control not in waited_for:
+        if control in after.nodes.keys() - waited_for - after.mere_waits:
             raise VerifyError("I6", name, f"it waited for '{control}', which no control output waits for any more.")
 
 

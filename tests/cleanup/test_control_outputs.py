@@ -38,6 +38,11 @@ def test_one_that_waits_for_another_waits_for_what_stays() -> None:
     check(before, after, preserve=NAMES, fetches=["n"])
 
 
+def test_one_that_waits_for_the_first_goes() -> None:
+    before = ["a = NoOp(^w)", "b = NoOp(^a)", "n = Neg(x, ^b) {T = float32}"]
+    check(before, ["a = NoOp(^w)", "n = Neg(x, ^w) {T = float32}"], preserve=NAMES, fetches=["n"])
+
+
 def test_one_that_gathers_several_waits_for_a_reader_stays() -> None:
     check(["a = NoOp(^w)", "b = NoOp(^w, ^v)", "n = Neg(x, ^b) {T = float32}"], None, preserve=NAMES, fetches=["n"])
 
