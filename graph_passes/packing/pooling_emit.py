@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graph_passes.ir import Graph, Mutation, Node, Shape, TensorRef
+import numpy as np
+
+from graph_passes.ir import DType, Graph, Mutation, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP
 from graph_passes.packing.lookup_plan import Join, Piece, Surroundings, View, find_join, join_candidates
 from graph_passes.rewrite.packed_nodes import Numbers, packed_name, retire, substitute
@@ -22,12 +24,14 @@ class PoolingPlan:
         joins: concatenations that it writes itself.
         separate: members that get an output of their own.
         dead: shape arithmetic on what goes, that nothing else reads.
+        shape_readers: for each Shape of rows that go, of which lookup's.
     """
 
     lookups: Sequence[PooledLookup]
     joins: list[Join]
     separate: list[int]
     dead: list[str]
+    shape_readers: dict[str, int]
 
 
 def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, around: Surroundings) -> PoolingPlan:
@@ -46,6 +50,7 @@ def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, arou
         if isinstance(join, Join) and all(_is_row(graph, lookups, piece) for piece in join.pieces):
             joins[node.name] = join
     dead: set[str] = set()
+    shape_readers: dict[str, int] = {}
     separate = set()
     for index, lookup in enumerate(lookups):
         for part in lookup.chain:
@@ -55,6 +60,9 @@ def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, arou
             for use in graph.uses_of(TensorRef(part.name)):
                 if use.node.name in chain or (is_result and use.node.name in joins):
                     continue
+                if not is_result and lookup.in_other_order and lookup.serves_shape_of(part, use.node):
+                    shape_readers[use.node.name] = index
+                    continue
                 only = only_leads_to(graph, use.node.name, chain)
                 if only is None:
                     separate.add(index)
@@ -63,7 +71,7 @@ def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, arou
     kept = [join for join in joins.values() if separate.isdisjoint(piece.lookup for piece in join.pieces)]
     joined = {piece.lookup for join in kept for piece in join.pieces}
     alone = [index for index in range(len(lookups)) if index in separate or index not in joined]
-    return PoolingPlan(lookups, kept, alone, sorted(dead))
+    return PoolingPlan(lookups, kept, alone, sorted(dead - set(shape_readers)), shape_readers)
 
 
 def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
@@ -86,7 +94,27 @@ def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
             retire(graph, mutation, part, name)
     for other in plan.dead:
         mutation.remove(other)
+    for reader, index in plan.shape_readers.items():
+        _state_shape(graph, mutation, graph.nodes[reader], lookups[index])
     return mutation.apply(), name
+
+
+def _state_shape(graph: Graph, mutation: Mutation, reader: Node, lookup: PooledLookup) -> None:
+    """Lets a Shape of rows, one for each id, put it together from that of the ids and the width."""
+    out, device = reader.attr("out_type", DType("int32")), reader.device
+    source = lookup.source
+    ids = lookup.ids if source is None or source.column >= 0 else source.ref
+    of_ids = mutation.unique_name(f"{reader.name}/picasso/ids")
+    mutation.add(Node(of_ids, "Shape", [ids], (), device, {"T": graph.dtype_of(ids), "out_type": out}))
+    parts = [TensorRef(of_ids)]
+    for what, value in (("width", np.array([lookup.row_shape(graph).elements()])), ("axis", np.array(0))):
+        name = mutation.unique_name(f"{reader.name}/picasso/{what}")
+        dtype = DType("int32") if what == "axis" else out
+        # What it waits for ties it to the branch or loop of the ids.
+        mutation.add(Node(name, "Const", (), [of_ids], device, {"dtype": dtype, "value": value.astype(str(dtype))}))
+        parts.append(TensorRef(name))
+    attrs = {"N": 2, "T": out, "Tidx": DType("int32"), "_output_shapes": [reader.output_shape()]}
+    mutation.replace(Node(reader.name, "ConcatV2", parts, reader.controls, device, attrs))
 
 
 def _is_row(graph: Graph, lookups: Sequence[PooledLookup], piece: Piece) -> bool:
@@ -113,8 +141,9 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
     for lookup in lookups:
         if tables.of(lookup.table.root) == len(handles):
             handles.append(lookup.handle)
-        ids.of(lookup.ids)
-        segments.of(lookup.segments)
+        ids.of(lookup.read_ids)
+        if lookup.segments is not None:
+            segments.of(lookup.segments)
         if lookup.rows is not None:
             rows.of(lookup.rows)
         if lookup.weights is not None:
@@ -124,6 +153,7 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
         for output, join in enumerate(plan.joins)
         for piece in join.pieces
     ]
+    splits = {lookup.segments for lookup in lookups if lookup.splits}
     widths = [lookup.row_shape(graph).elements() for lookup in lookups]
     pieces += [(len(plan.joins) + number, index, widths[index]) for number, index in enumerate(plan.separate)]  # type: ignore[misc]
     shapes = [join.shape for join in plan.joins] + [_shape(graph, lookups[index]) for index in plan.separate]
@@ -132,14 +162,14 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
         "num_tables": len(handles),
         "ids_types": [graph.dtype_of(ref) for ref in ids],
         "segments_types": [graph.dtype_of(ref) for ref in segments],
-        "segments_are_splits": [False] * len(segments),
+        "segments_are_splits": [ref in splits for ref in segments],
         "rows_types": [graph.dtype_of(ref) for ref in rows],
         "num_dense": len(dense),
         "num_outputs": len(shapes),
         "lookup_names": [lookup.name.encode() for lookup in lookups],
         "lookup_table": [tables[lookup.table.root] for lookup in lookups],
-        "lookup_ids": [ids[lookup.ids] for lookup in lookups],
-        "lookup_segments": [segments[lookup.segments] for lookup in lookups],
+        "lookup_ids": [ids[lookup.read_ids] for lookup in lookups],
+        "lookup_segments": [-1 if lookup.segments is None else segments[lookup.segments] for lookup in lookups],
         "lookup_rows": [-1 if lookup.rows is None else rows[lookup.rows] for lookup in lookups],
         "lookup_combiner": [lookup.combiner.encode() for lookup in lookups],
         "lookup_drop": [lookup.drop for lookup in lookups],
@@ -152,6 +182,12 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
     }
     if any(lookup.sort for lookup in lookups):
         attrs["lookup_sort"] = [lookup.sort for lookup in lookups]
+    if splits:
+        attrs["lookup_in_turn"] = [lookup.splits for lookup in lookups]
+    if any(lookup.source is not None for lookup in lookups):
+        for field, default in (("column", -1), ("columns", 0), ("wrap", 0), ("narrow", False)):
+            read = [default if lookup.source is None else getattr(lookup.source, field) for lookup in lookups]
+            attrs[f"lookup_{field}"] = read
     if weights:
         attrs["weights_types"] = [graph.dtype_of(ref) for ref in weights]
         attrs["lookup_weights"] = [-1 if lookup.weights is None else weights[lookup.weights] for lookup in lookups]

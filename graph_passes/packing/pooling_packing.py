@@ -16,15 +16,17 @@ from graph_passes.packing.pooling_levels import chain_levels
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
 from graph_passes.rewrite.packed_nodes import DTYPES
-from graph_passes.rewrite.pooled import SHAPE_READERS, PooledLookup, only_leads_to, pooled_lookups
+from graph_passes.rewrite.pooled import PooledLookup, only_leads_to, pooled_lookups
 from graph_passes.rewrite.pooled_others import other_pools
+
+AXIS_DTYPES = ("float32", "float64")  # TensorFlow's reductions round some sums of half types after each addition
 
 
 @dataclass(frozen=True)
 class PoolingPacking(Pass):
     """Packs the chains of `embedding_lookup_sparse` and `safe_embedding_lookup_sparse` into `Picasso>PackedPooledLookup`.
 
-    The packed op reads ids and indices of the SparseTensors where they are; what was between them and the sums (which
+    So are sums and means along axis 1 of the rows of a matrix of ids, and sums of the rows of ragged ids. The packed op reads ids and indices of the SparseTensors where they are; what was between them and the sums (which
     ids are valid, which rows are empty, which ids are distinct) is left without readers. A chain stays
     as it is where something else reads what is summed, such as a gradient that is not packed.
 
@@ -106,6 +108,10 @@ def _why_not(graph: Graph, lookup: PooledLookup, home: str) -> Declined | None:
         return Declined("gradient_needed", name, f"What it sums is also read by {reader}.")
     if lookup.dtype not in DTYPES:
         return Declined("dtype_not_supported", name, f"Its rows are {lookup.dtype}.")
+    if lookup.in_other_order and lookup.dtype not in AXIS_DTYPES:
+        return Declined("dtype_not_supported", name, f"A {node.op} of rows is packed for {' and '.join(AXIS_DTYPES)}.")
+    if lookup.in_other_order and kind != "CPU":
+        return Declined("no_kernel", name, f"A {node.op} of rows is packed on the CPU only.")
     if not has_kernel(PACKED_POOLED_LOOKUP, kind):
         return Declined("no_kernel", name, f"This build has no packed pooled lookup for {kind}.")
     if task_of(lookup.gather.device) != home:
@@ -142,8 +148,8 @@ def _other_reader(graph: Graph, lookup: PooledLookup) -> str | None:
         if part.name in graph.kept_for_data:
             return "the caller"
         for use in graph.uses_of(TensorRef(part.name)):
-            if part is lookup.sum and use.node.op in SHAPE_READERS:
-                continue  # it may as well read the result
+            if lookup.serves_shape_of(part, use.node):
+                continue
             if use.node.name not in chain and only_leads_to(graph, use.node.name, chain) is None:
                 return f"{use.node.op} '{use.node.name}'"
     return None

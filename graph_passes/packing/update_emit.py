@@ -100,8 +100,8 @@ class _UpdateNode:
             "drop_negative": _drops_negative(program.instructions),
         }
         sources = self._segment_gradients
-        pools = [-1 if source.pool is None else self._pools.of(source.pool) for source in sources]
-        if self._pools:
+        pools = [self._pool(source) for source in sources]
+        if any(pool != _NO_POOL for pool in pools):
             attrs["pools_types"] = [self._graph.dtype_of(ref) for ref in self._pools]
             attrs["gradient_pool"] = pools
             attrs["gradient_combiner"] = [source.combiner.encode() for source in sources]
@@ -118,6 +118,11 @@ class _UpdateNode:
         controls = [name for name in waits_for if name not in read and name not in members]
         op = PACKED_SPARSE_UPDATE if sparse else PACKED_DENSE_UPDATE
         return Node(self._name, op, inputs, controls, self._device, attrs)
+
+    def _pool(self, source: GradientSource) -> int:
+        if source.even:
+            return _EVEN_POOL
+        return _NO_POOL if source.pool is None else self._pools.of(source.pool)
 
     def _variable(self, cluster: Cluster, root: str) -> int:
         number = self._variables.of(root)
@@ -155,6 +160,7 @@ class _UpdateNode:
             self._segment_gradients += [parts[index] for parts in gradients]  # type: ignore[index]
 
 
+_NO_POOL, _EVEN_POOL = -1, -2  # of a gradient with a row for each id, or for equally many; see cc/ops/packed_update.cc
 _SOURCE_FIELDS = ("column", "columns", "wrap", "narrow")
 
 

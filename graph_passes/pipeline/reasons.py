@@ -16,7 +16,7 @@ REASONS: dict[str, str] = {
     # embedding_packing
     "after_queue": "Its ids come out of a queue that another lookup may feed: as one op they would wait for ever.",
     "batch_dims": "The gather has batch dimensions.",
-    "dtype_not_supported": "The rows are not float16, bfloat16, float32 or float64.",
+    "dtype_not_supported": "There is no packed kernel for rows of this dtype, or none that adds as TensorFlow does.",
     "fed": "The caller feeds the result of the lookup.",
     "ids_dtype": "The ids are neither int32 nor int64.",
     "no_kernel": "This build has no packed kernel for the device.",
@@ -24,7 +24,7 @@ REASONS: dict[str, str] = {
     "single_lookup": "It has no fellow, feeds no concatenation, and its table fits the cache: nothing to gain.",
     # pooling_packing
     "gradient_needed": "Something else, such as a gradient that is not packed, reads what is summed.",
-    "ragged_reduction": "It combines rows of a table as reductions of ragged tensors do, not as lookups of sparse ids.",
+    "ragged_reduction": "It reduces rows of a table as ragged tensors do, in a form that packed lookups do not know.",
     "row_shape": "The rows of the table are no vectors of a known width.",
     "rows_changed": "Rows of a table are changed, such as clipped by `max_norm`, before they are combined.",
     "rows_on_device": "On a GPU: how many rows it gives is not known in host memory, and each step would wait for it.",

@@ -26,7 +26,9 @@ class GradientSource(NamedTuple):
         pool: for ids that were pooled, the row of the matrix that each belongs to: a vector, or a matrix whose column 0
             gives it; None: there is a row for each id.
         combiner: how they were pooled: "sum", "mean" or "sqrtn".
-        weights: what each pooled id multiplies its row by, beside that; None: nothing.
+        weights: what each pooled id multiplies its row by, beside that, or bools: whether it has a gradient; None:
+            there is nothing such.
+        even: whether each row is that of equally many ids, which follow each other; `pool` is None then.
     """
 
     ref: TensorRef
@@ -36,6 +38,7 @@ class GradientSource(NamedTuple):
     pool: TensorRef | None = None
     combiner: str = "sum"
     weights: TensorRef | None = None
+    even: bool = False
 
     @property
     def refs(self) -> tuple[TensorRef, ...]:

@@ -3,6 +3,8 @@
     Unique -> ResourceGather -> SparseSegmentMean                                       embedding_lookup_sparse
     ReadVariableOp -> SparseSegmentMean                                                 the same, in nested functions
     ResourceGather -> Mul(weights) -> SegmentSum -> DivNoNan                            the same, with weights
+    ResourceGather -> Sum or Mean along axis 1                                          see `pooled_axis`
+    ResourceGather -> UnsortedSegmentSum                                                see `pooled_ragged`
     Where(ids >= 0) -> GatherV2 -> SparseFillEmptyRows -> the above -> Select(empty)    safe_embedding_lookup_sparse
 
 A SparseTensor comes as three tensors: indices [ids, 2], values [ids], dense_shape [2]. The chain is followed from its
@@ -19,6 +21,9 @@ from graph_passes.analysis.tables import Table, table_of
 from graph_passes.ir import CONTROL, UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import can_drop
 from graph_passes.rewrite.gathered_rows import ids_of_places
+from graph_passes.rewrite.ids import IdsSource
+from graph_passes.rewrite.pooled_axis import AXIS_SUMS, axis_sum
+from graph_passes.rewrite.pooled_ragged import ragged_sum
 from graph_passes.rewrite.pooled_weights import weighted_sum
 from graph_passes.rewrite.sparse_filling import (
     before_dropping,
@@ -46,16 +51,19 @@ class PooledLookup(NamedTuple):
         gather: the ResourceGather of the distinct ids' rows, or the ReadVariableOp of the whole table.
         handle: the table's resource handle.
         table: the variable.
-        ids: row numbers, [ids].
-        segments: the output row of each id, [ids], or the indices of a SparseTensor, [ids, 2].
+        ids: row numbers, [ids]; or [examples, length] where `segments` is None.
+        segments: the output row of each id, [ids], or the indices of a SparseTensor, [ids, 2]; None: each row of ids
+            is of one output row.
         rows: how many output rows: a scalar, or a dense shape [2]; None: one more than the last that is named.
         combiner: "sum", "mean" or "sqrtn".
         drop: whether negative ids are left out.
         fill: the table row that a row without ids becomes, or `ZEROS`.
         sort: whether ids may come in any order of rows.
-        weights: one for each id; None: there are none.
+        weights: one for each id, or bools: whether its row counts, or else zeros; None: there are none.
         drop_weightless: whether ids whose weight is not above 0 are left out.
         inner: what stands between `gather` and `sum`, upstream first.
+        source: how ids are read, where `segments` is None.
+        splits: whether `segments` are row splits, [rows + 1]; rows of the table are then added in turn.
     """
 
     results: tuple[Node, ...]
@@ -64,7 +72,7 @@ class PooledLookup(NamedTuple):
     handle: TensorRef
     table: Table
     ids: TensorRef
-    segments: TensorRef
+    segments: TensorRef | None
     rows: TensorRef | None
     combiner: str
     drop: bool = False
@@ -73,6 +81,29 @@ class PooledLookup(NamedTuple):
     weights: TensorRef | None = None
     drop_weightless: bool = False
     inner: tuple[Node, ...] = ()
+    source: IdsSource | None = None
+    splits: bool = False
+
+    @property
+    def read_ids(self) -> TensorRef:
+        """The ids as the packed lookup reads them."""
+        return self.ids if self.source is None else self.source.ref
+
+    @property
+    def inputs(self) -> tuple[TensorRef, ...]:
+        """All that a packed lookup reads, but the table."""
+        return tuple(ref for ref in (self.read_ids, self.segments, self.rows, self.weights) if ref is not None)
+
+    def serves_shape_of(self, part: Node, reader: Node) -> bool:
+        """Whether `reader` asks for nothing but the shape of `part`, which sizes of other tensors tell."""
+        if part is self.sum:
+            return reader.op in SHAPE_READERS  # it may as well read the result
+        return self.in_other_order and reader.op == "Shape"
+
+    @property
+    def in_other_order(self) -> bool:
+        """Whether rows, one for each id, are added in another order than that of lookups of sparse ids."""
+        return self.segments is None or self.splits
 
     @property
     def name(self) -> str:
@@ -98,6 +129,8 @@ def pooled_lookups(graph: Graph) -> list[PooledLookup]:
     """Every pooled lookup of a resource variable, in the order of the results' names."""
     found = [_pooled(graph, node) for node in graph.of(*SUMS)]
     found += [_weighted(graph, node) for node in graph.of("SegmentSum")]
+    found += [_along_axis(graph, node) for node in graph.of(*AXIS_SUMS)]
+    found += [_ragged(graph, node) for node in graph.of("UnsortedSegmentSum")]
     return sorted((lookup for lookup in found if lookup is not None), key=lambda lookup: lookup.name)
 
 
@@ -145,6 +178,26 @@ def _weighted(graph: Graph, node: Node) -> PooledLookup | None:
     return _complete(graph, _with_filled_rows(graph, lookup))
 
 
+def _along_axis(graph: Graph, node: Node) -> PooledLookup | None:
+    found = axis_sum(graph, node)
+    if found is None:
+        return None
+    gather = found.rows.gather
+    handle, combiner = gather.inputs[0], AXIS_SUMS[node.op]
+    lookup = PooledLookup((node,), node, gather, handle, table_of(graph, handle), found.rows.ids, None, None, combiner)
+    return _complete(graph, lookup._replace(inner=found.inner, weights=found.weights, source=found.source))
+
+
+def _ragged(graph: Graph, node: Node) -> PooledLookup | None:
+    found = ragged_sum(graph, node)
+    if found is None:
+        return None
+    gather, ids = found.rows.gather, found.rows.ids
+    handle = gather.inputs[0]
+    lookup = PooledLookup((node,), node, gather, handle, table_of(graph, handle), ids, found.splits, None, "sum")
+    return _complete(graph, lookup._replace(inner=found.inner, weights=found.weights, splits=True))
+
+
 def _complete(graph: Graph, lookup: PooledLookup) -> PooledLookup:
     return lookup._replace(results=_with_reshapes(graph, lookup))
 
@@ -166,7 +219,7 @@ def _with_reshapes(graph: Graph, lookup: PooledLookup) -> tuple[Node, ...]:
 
 def _with_filled_rows(graph: Graph, lookup: PooledLookup) -> PooledLookup:
     """The lookup together with the SparseFillEmptyRows before it and the Select after it, if there are such."""
-    found = filling(graph, lookup.segments, lookup.ids)
+    found = None if lookup.segments is None else filling(graph, lookup.segments, lookup.ids)
     if found is None:
         return lookup
     fill, default = found

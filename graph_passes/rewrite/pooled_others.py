@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from graph_passes.analysis.constants import constant
 from graph_passes.ir import Graph, Node, TensorRef
 from graph_passes.rewrite.elementwise import ELEMENTWISE
 from graph_passes.rewrite.ids import RESHAPES
@@ -13,6 +14,7 @@ _KINDS = ("Sum", "Mean", "SqrtN", "Prod", "Max", "Min")
 _UNSORTED = tuple(f"UnsortedSegment{kind}" for kind in _KINDS)
 _SPARSE = tuple(f"SparseSegment{kind}{more}" for kind in _KINDS for more in ("", "WithNumSegments"))
 _SEGMENT_OPS = (*_UNSORTED, *_SPARSE, *(f"Segment{kind}{version}" for kind in _KINDS for version in ("", "V2")))
+_REDUCTIONS = ("Sum", "Mean", "Prod", "Max", "Min")
 _STITCHES = ("DynamicStitch", "ParallelDynamicStitch")
 _SOURCES = ("ResourceGather", "ReadVariableOp")
 _MOST_STEPS = 16  # between the rows and the op: clipping them to a norm takes eight
@@ -35,6 +37,19 @@ def other_pools(graph: Graph, known: Collection[str]) -> list[OtherPool]:
         path = _path_from_rows(graph, node)
         if path is not None:
             found.append(OtherPool(node, *_why(graph, node, path)))
+    return found + _other_reductions(graph, known)
+
+
+def _other_reductions(graph: Graph, known: Collection[str]) -> list[OtherPool]:
+    """The reductions of rows [examples, ..., width] of a table along an axis between the first and the last."""
+    found = []
+    for node in sorted(graph.of(*_REDUCTIONS), key=lambda node: node.name):
+        axes, rank = constant(graph, node.inputs[1]), graph.shape(node.inputs[0]).rank
+        if node.name in known or axes is None or axes.size != 1 or rank is None or rank < 3:
+            continue
+        path = _path_from_rows(graph, node) if axes.item() % rank not in (0, rank - 1) else None
+        if path is not None and graph.shape(TensorRef(path[0].name)).rank == rank:
+            found.append(OtherPool(node, *_why(graph, node, path)))
     return found
 
 
@@ -48,14 +63,15 @@ def _why(graph: Graph, node: Node, path: list[Node]) -> tuple[str, str]:
     columns = [other for other in between if other.op == "Mul" and _has_column(graph, other)]
     if columns:
         return "weighted_form", f"Rows of '{gather.name}' are multiplied by weights in '{columns[0].name}'."
-    changed = [other for other in between if other.op in ELEMENTWISE]
+    changed = [other for other in between if other.op in ELEMENTWISE or other.op == "Cast"]
     if changed:
         return "rows_changed", f"'{changed[-1].name}' changes rows of '{gather.name}' before they are combined."
-    return "segment_reduction", f"It is {node.op} of rows of '{gather.name}'."
+    kept = " that keeps the axis" if node.attr("keep_dims", False) else ""
+    return "segment_reduction", f"It is {node.op} of rows of '{gather.name}'{kept}."
 
 
 def _has_column(graph: Graph, product: Node) -> bool:
-    return any((graph.shape(ref).dims or ())[1:] == (1,) for ref in product.inputs)
+    return any((graph.shape(ref).dims or ())[1:][-1:] == (1,) for ref in product.inputs)
 
 
 def _sums_duplicates(graph: Graph, node: Node) -> bool:
@@ -81,7 +97,7 @@ def _path_from_rows(graph: Graph, node: Node) -> list[Node] | None:
             continue
         seen.add(producer.name)
         if producer.op in _SOURCES:
-            if (graph.shape(ref).rank or 0) < 2:
+            if graph.shape(ref).rank in (0, 1):
                 continue
             return [producer, *path]
         waiting += [(item, [producer, *path]) for item in _rows_of(producer)]

@@ -43,7 +43,7 @@ def takes_zeros_for_empty_rows(graph: Graph, select: Node, fill: Node) -> bool:
     condition = graph.producer(select.inputs[0])
     # The mask of a table of width 1 need not be repeated.
     column = graph.producer(condition.inputs[0]) if condition.op == "Tile" else condition
-    if {condition.name, column.name} & graph.fed or not _are_zeros(graph, select.inputs[1]):
+    if {condition.name, column.name} & graph.fed or not are_zeros(graph, select.inputs[1]):
         return False
     if column.op not in ("Reshape", "ExpandDims") or column.inputs[0] != TensorRef(fill.name, 2):
         return False
@@ -54,7 +54,7 @@ def takes_zeros_for_empty_rows(graph: Graph, select: Node, fill: Node) -> bool:
     return one == 1 and widths[0] is not None and len(set(widths)) == 1
 
 
-def _are_zeros(graph: Graph, ref: TensorRef) -> bool:
+def are_zeros(graph: Graph, ref: TensorRef) -> bool:
     """Whether a tensor holds zeros alone, none of them negative."""
     node = graph.producer(ref)
     if node.op == "ZerosLike":
@@ -105,7 +105,7 @@ def _one_dropping(graph: Graph, kept: Kept) -> Kept | None:
     where = graph.producer(places)
     while where.op in ("Reshape", "Squeeze"):
         where = graph.producer(where.inputs[0])
-    test = _without_ones(graph, where.inputs[0] if where.op == "Where" else TensorRef(where.name))
+    test = without_ones(graph, where.inputs[0] if where.op == "Where" else TensorRef(where.name))
     if len(test.inputs) != 2 or scalar(graph, test.inputs[1]) != 0 or test.name in graph.fed:
         return None
     if test.op == "GreaterEqual" and test.inputs[0] == ids:
@@ -115,7 +115,7 @@ def _one_dropping(graph: Graph, kept: Kept) -> Kept | None:
     return None
 
 
-def _without_ones(graph: Graph, ref: TensorRef) -> Node:
+def without_ones(graph: Graph, ref: TensorRef) -> Node:
     """The test of ids, before LogicalAnd with a tensor that holds nothing but true."""
     node = graph.producer(ref)
     if node.op != "LogicalAnd" or node.name in graph.fed:

@@ -21,6 +21,7 @@ from graph_passes.analysis.update_expressions import (
     Expressions,
 )
 from graph_passes.ir import Graph, Node, TensorRef, product
+from graph_passes.rewrite.axis_gradients import shared_rows
 from graph_passes.rewrite.elementwise import COMPOSITION, ELEMENTWISE, OF_UNIQUE_ROWS
 from graph_passes.rewrite.gradients import GradientSource, trace_gradient
 from graph_passes.rewrite.ids import RESHAPES
@@ -280,17 +281,17 @@ class Tracer:
         if not row:
             raise NotPackable("update_arithmetic", "The width of the table is not known.")
         if not ids.joined:
-            return self._expressions.leaf(GRADIENT, (self._gradient_rows(ref, row),))
+            return self._expressions.leaf(GRADIENT, (self._gradient_rows(ref, row, ids.ref),))
         node = self._graph.producer(ref)
         if node.op != "ConcatV2" or len(node.inputs) != len(ids.segments) + 1 or node.name in self._graph.fed:
             raise NotPackable("parts_differ")
-        parts = tuple(self._gradient_rows(part, row) for part in node.inputs[:-1])
-        return self._expressions.leaf(GRADIENT, parts)
+        parts = zip(node.inputs[:-1], ids.segments, strict=True)
+        return self._expressions.leaf(GRADIENT, tuple(self._gradient_rows(part, row, of.ref) for part, of in parts))
 
-    def _gradient_rows(self, ref: TensorRef, row: int) -> GradientSource:
+    def _gradient_rows(self, ref: TensorRef, row: int, ids: TensorRef) -> GradientSource:
         """Where gradient rows are read, one for each id: perhaps where ids that were pooled share them."""
-        found = weighted_gradient(self._graph, ref, row) if self._takes_pools() else None
-        return trace_gradient(self._graph, ref, row) if found is None else found[0]
+        found = shared_rows(self._graph, ref, row, ids) if self._takes_pools() else None
+        return trace_gradient(self._graph, ref, row) if found is None else found
 
 
 def _agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:

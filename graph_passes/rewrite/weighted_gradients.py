@@ -27,11 +27,11 @@ def weighted_gradient(
         The gradient, one row for each output row; and the ids from before empty rows were filled, where there are such
         and no id was left out for its weight. None for any other gradient.
     """
-    found = _gathered(graph, graph.producer(_before_sum(graph, ref)))
+    found = _gathered(graph, graph.producer(before_sum(graph, ref)))
     if found is None:
         return None
     weights, taken = found
-    gradient, before = _before_sum(graph, taken.inputs[0]), None
+    gradient, before = before_sum(graph, taken.inputs[0]), None
     pool = sparse_rows(graph, before_cast(graph, taken.inputs[1]))
     filled = None if ids is None else before_filling(graph, gradient, pool, ids.ref, weights)
     if filled is not None and filled.weights is not None:
@@ -56,7 +56,7 @@ def _gathered(graph: Graph, product: Node) -> tuple[TensorRef, Node] | None:
     return None
 
 
-def _before_sum(graph: Graph, ref: TensorRef) -> TensorRef:
+def before_sum(graph: Graph, ref: TensorRef) -> TensorRef:
     """A gradient before it was summed over the dimensions that were repeated, where none was, and reshaped."""
     node = graph.producer(ref)
     while node.op in RESHAPES and node.name not in graph.fed and not node.controls:

@@ -163,7 +163,7 @@ BAD_SPECS = {
     "must fit 63 bits and not be negative, but its rows are [1099511627776": ((Lookup(0, 0, 0, 3),), (ROWS,)),
     "`lookup_table[0]` must be in [0, 1), but it is 1.": ((Lookup(1, 0, 0),), (ROWS,)),
     "`lookup_ids[0]` must be in [0, 3), but it is -1.": ((Lookup(0, -1, 0),), (ROWS,)),
-    "`lookup_segments[0]` must be in [0, 5), but it is 5.": ((Lookup(0, 0, 5),), (ROWS,)),
+    "`lookup_segments[0]` must be in [-1, 5), but it is 5.": ((Lookup(0, 0, 5),), (ROWS,)),
     "`lookup_rows[0]` must be in [-1, 5), but it is -2.": ((Lookup(0, 0, 0, -2),), (ROWS,)),
     "`lookup_rows[0]` must be -1, for row splits tell the number of rows, but it is 2.": (
         (Lookup(0, 2, 4, 2),),

@@ -141,7 +141,7 @@ def test_what_has_no_weight_may_name_no_row():
     ("change", "weights", "sentence"),
     [
         ({}, [np.ones(2, np.float32)], "lookup 'one' must have one weight for each of its 3 ids, but its weights have"),
-        ({}, [np.ones(3, np.float64)], "weights of float rows must be float, but input 0 is double."),
+        ({}, [np.ones(3, np.float64)], "weights of float rows must be float or bool, but input 0 is double."),
         ({"weights": 1}, [np.ones(3, np.float32)], "`lookup_weights[0]`"),
         (
             {"weights": -1, "drop_weightless": True},

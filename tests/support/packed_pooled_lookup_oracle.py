@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.support import packed_lookup_oracle
 from tests.support.packed_lookup_oracle import Output
 
 COMBINERS = ("sum", "mean", "sqrtn")
@@ -12,7 +13,7 @@ COMBINERS = ("sum", "mean", "sqrtn")
 
 @dataclass(frozen=True)
 class Lookup:
-    """One lookup; the fields are the op's `lookup_*` attributes."""
+    """One lookup; the fields are the op's `lookup_*` attributes. `segments` is -1 where its ids are a matrix."""
 
     table: int
     ids: int
@@ -25,6 +26,11 @@ class Lookup:
     sort: bool = False
     weights: int = -1
     drop_weightless: bool = False
+    column: int = -1
+    columns: int = 0
+    wrap: int = 0
+    narrow: bool = False
+    in_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,10 @@ class Spec:
     def attributes(self) -> dict:
         """The attributes of the op, by name."""
         pieces = [(i, *piece) for i, output in enumerate(self.outputs) for piece in output.pieces]
-        fields = ("table", "ids", "segments", "rows", "combiner", "drop", "fill", "sort", "weights", "drop_weightless")
+        fields = (
+            *("table", "ids", "segments", "rows", "combiner", "drop", "fill", "sort", "weights", "drop_weightless"),
+            *("column", "columns", "wrap", "narrow", "in_turn"),
+        )
         shapes = [output.shape for output in self.outputs]
         return {
             **{f"lookup_{key}": [getattr(lookup, key) for lookup in self.lookups] for key in fields},
@@ -113,9 +122,49 @@ def combine_weighted(rows: np.ndarray, weights: np.ndarray, combiner: str) -> np
     return total.reshape(rows.shape[1:]).astype(rows.dtype)
 
 
+def sum_matrix(rows: np.ndarray, combiner: str) -> np.ndarray:
+    """Sum or Mean over axis 1 of [examples, length, width], as Eigen adds up: see pooled_weights.h."""
+    examples, length, width = rows.shape
+    if length == 0:
+        return np.full((examples, width), np.nan if combiner == "mean" else 0, rows.dtype)
+    if width == 1:
+        total = np.array([_innermost(row[:, 0]) for row in rows], rows.dtype).reshape(examples, 1)
+    else:
+        total = np.array([_from_zero(row) for row in rows], rows.dtype).reshape(examples, width)
+        begins = np.arange(examples * width).reshape(examples, width) // _packet(rows) * _packet(rows)
+        whole = begins % width + _packet(rows) <= width  # the packet ends in the row that it begins in
+        for example in np.flatnonzero(whole.any(axis=1)) if length >= 16 else ():
+            columns = whole[example]
+            total[example, columns] = _in_four_chains(rows[example][:, columns])
+    return total / rows.dtype.type(length) if combiner == "mean" else total
+
+
+def _packet(rows: np.ndarray) -> int:
+    return 32 // rows.dtype.itemsize
+
+
+def _innermost(values: np.ndarray) -> np.ndarray:
+    """A sum over one vector: in packets, four of them at a time, whose elements are added in halves."""
+    if len(values) == 1:
+        return values[0]
+    packet = _packet(values)
+    fours, whole = len(values) // (4 * packet) * 4 * packet, len(values) // packet * packet
+    chains = values[:fours].reshape(-1, 4, packet)
+    lanes = _left_to_right(np.stack([_after_zero(chains[:, chain]) for chain in range(4)]))
+    lanes = _left_to_right(np.concatenate([lanes[None], values[fours:whole].reshape(-1, packet)]))
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    return _after_zero(values[whole:]) + lanes[0]
+
+
+def _after_zero(rows: np.ndarray) -> np.ndarray:
+    """Sums over axis 0, each added to a zero in turn."""
+    return _left_to_right(np.concatenate([np.zeros((1, *rows.shape[1:]), rows.dtype), rows]))
+
+
 def _from_zero(rows: np.ndarray) -> np.ndarray:
     """Sums over axis 0 from the first row on; a row by itself is copied."""
-    return rows[0] if len(rows) == 1 else _left_to_right(np.concatenate([np.zeros_like(rows[:1]), rows]))
+    return rows[0] if len(rows) == 1 else _after_zero(rows)
 
 
 def _in_four_chains(rows: np.ndarray) -> np.ndarray:
@@ -149,6 +198,8 @@ def _left_to_right(rows: np.ndarray) -> np.ndarray:
 def _pooled(
     spec: Spec, lookup: Lookup, tables: list, ids: list, segments: list, rows: list, weights: list
 ) -> np.ndarray:
+    if lookup.segments < 0:
+        return _pooled_matrix(lookup, tables[lookup.table], ids, weights)
     table, values, splits = tables[lookup.table], ids[lookup.ids], spec.splits[lookup.segments]
     sizes = None if lookup.rows < 0 else rows[lookup.rows]
     owners = row_of_each_id(segments[lookup.segments], splits, sizes)
@@ -167,10 +218,24 @@ def _pooled(
     out = np.zeros((count, *table.shape[1:]), table.dtype)
     for row in range(count):
         mine = values[owners == row]
-        if len(mine) and weight is not None:
+        if lookup.in_turn:
+            terms = table[mine] if weight is None else table[mine] * weight[owners == row].reshape(-1, 1)
+            out[row] = _after_zero(terms)
+        elif len(mine) and weight is not None:
             out[row] = combine_weighted(table[mine], weight[owners == row], lookup.combiner)
         elif len(mine):
             out[row] = combine(table[mine], lookup.combiner)
         elif lookup.fill >= 0:
             out[row] = table[lookup.fill]
     return out
+
+
+def _pooled_matrix(lookup: Lookup, table: np.ndarray, ids: list, weights: list) -> np.ndarray:
+    read = packed_lookup_oracle.Lookup(0, lookup.ids, lookup.column, lookup.columns, lookup.wrap, lookup.narrow)
+    matrix = packed_lookup_oracle.effective_ids(read, ids)
+    matrix = matrix.reshape(len(matrix), lookup.columns or matrix.shape[-1])  # also where one column is a vector
+    rows = table[matrix]
+    weight = None if lookup.weights < 0 else weights[lookup.weights].reshape(*matrix.shape, 1)
+    if weight is not None:
+        rows = np.where(weight, rows, rows.dtype.type(0)) if weight.dtype == bool else rows * weight
+    return sum_matrix(rows, lookup.combiner)

@@ -17,8 +17,9 @@ from tests.support.packed_lookup_oracle import Lookup, effective_ids
 class Segment:
     """Ids of one table; the fields are the op's `segment_*` attributes. A gradient is (number, first, span, pitch).
 
-    `pools` holds for each gradient (pool, combiner), pool being -1 where it has a row for each id; empty: all have.
-    `weights` holds for each gradient which weights its ids have, or -1; empty: none have.
+    `pools` holds for each gradient (pool, combiner), pool being -1 where it has a row for each id, and -2 where each
+    of its rows is of equally many; empty: all are -1. `weights` holds for each gradient which weights or mask its ids
+    have, or -1; empty: none have.
     """
 
     table: int
@@ -171,10 +172,11 @@ def _gradient_rows(gradients: list, where: tuple[int, int, int, int], count: int
 def _gradient_of_ids(segment: Segment, i: int, named: np.ndarray, gradients: list, pools: list, row: int) -> np.ndarray:
     """Gradient i of a segment, one row for each listed id; `named` are the rows of the table that they name."""
     pool, combiner = segment.pools[i] if segment.pools else (-1, "sum")
-    if pool < 0:
+    if pool == -1:
         return _gradient_rows(gradients, segment.gradients[i], len(named), row)
     pooled = _gradient_rows(gradients, segment.gradients[i], -1, row)
-    owners, counted = pool_rows(pools[pool]), _counted(segment, named)
+    even = np.arange(len(named)) // max(len(named) // max(len(pooled), 1), 1)
+    owners, counted = even if pool == -2 else pool_rows(pools[pool]), _counted(segment, named)
     counts = np.maximum(np.bincount(owners[counted], minlength=len(pooled)), 1)
     scales = {"sum": np.ones(len(counts)), "mean": 1 / counts, "sqrtn": 1 / np.sqrt(counts)}[combiner]
     found = np.zeros((len(named), row), pooled.dtype)
@@ -185,7 +187,10 @@ def _gradient_of_ids(segment: Segment, i: int, named: np.ndarray, gradients: lis
 def _weighted(segment: Segment, i: int, gradient: np.ndarray, weights: list) -> np.ndarray:
     """Gradient i of a segment, times the weights of the ids."""
     number = segment.weights[i] if segment.weights else -1
-    return gradient if number < 0 else gradient * weights[number].reshape(-1, 1)
+    if number < 0:
+        return gradient
+    column = weights[number].reshape(-1, 1)
+    return np.where(column, gradient, gradient.dtype.type(0)) if column.dtype == bool else gradient * column
 
 
 def _fills(segment: Segment, named: np.ndarray, gradients: list, pools: list, row: int) -> np.ndarray:

@@ -14,23 +14,34 @@ namespace packed_update {
 
 // Where ids were pooled: the row of the gradient that each of them belongs to.
 struct Pool {
-  const void* rows = nullptr;  // int32 or int64, one for each id
+  // int32 or int64, one for each id; nullptr: each row is of `length` ids that follow
+  // each other.
+  const void* rows = nullptr;
+  int64_t length = 1;
   bool rows_are_int64 = false;
   int64_t pitch = 1;  // from one to the next
   int64_t num_rows = 0;            // of the gradient
   const double* scales = nullptr;  // of each row; nullptr: 1
   const void* weights = nullptr;   // of each id, float or double; then there are no scales
   bool weights_are_double = false;
-  const void* zeros = nullptr;     // a row of the table, for ids that fill empty rows
+  const bool* mask = nullptr;      // of each id: those for which it is false have no gradient
+  const void* zeros = nullptr;     // a row of the table, for ids without a gradient
   // Ids by rows, where they do not come so: id number j is the order[j]-th. Else nullptr.
   const int64_t* order = nullptr;
   bool in_order = false;  // the rows of ids that are not left out never decrease
   const int64_t* counts = nullptr;  // of each row, its ids that are not left out
 
   PICASSO_HOST_DEVICE int64_t RowOf(int64_t id) const {
+    if (rows == nullptr) return id / length;
     if (order != nullptr) id = order[id];
     if (rows_are_int64) return static_cast<const int64_t*>(rows)[id * pitch];
     return static_cast<const int32_t*>(rows)[id * pitch];
+  }
+
+  // Whether id number `id` of a segment has zeros for a gradient: it fills an empty row,
+  // or is hidden.
+  PICASSO_HOST_DEVICE bool IsZero(int64_t id, int64_t num_ids) const {
+    return id >= num_ids || (mask != nullptr && !mask[id]);
   }
 
   bool IsScaled() const { return scales != nullptr || weights != nullptr; }
@@ -104,7 +115,7 @@ PICASSO_HOST_DEVICE inline const T* GradientRow(const Table& table, int gradient
   const GradientRows& rows = segment.gradients[gradient];
   int64_t j = id - segment.first_id;
   if (rows.pool != nullptr) {
-    if (j >= segment.num_ids) return static_cast<const T*>(rows.pool->zeros);
+    if (rows.pool->IsZero(j, segment.num_ids)) return static_cast<const T*>(rows.pool->zeros);
     j = rows.pool->RowOf(j);
   }
   const T* data = static_cast<const T*>(rows.data) + rows.first;

@@ -83,8 +83,10 @@ absl::Status ReadPools(const RawAttrs& raw, size_t count, Attrs* attrs) {
   for (SegmentSpec& segment : attrs->segments) {
     for (GradientSpec& gradient : segment.gradients) {
       TF_RETURN_IF_ERROR(
-          CheckIndex(op, "gradient_pool", at, raw.gradient_pool[at], -1, raw.pools_types.size()));
+          CheckIndex(op, "gradient_pool", at, raw.gradient_pool[at], kEvenPool,
+                     raw.pools_types.size()));
       gradient.pool = static_cast<int>(raw.gradient_pool[at]);
+      attrs->has_pooled |= gradient.IsPooled();
       const std::string& combiner = raw.gradient_combiner[at++];
       if (combiner == "mean") {
         gradient.combiner = Combiner::kMean;
@@ -103,10 +105,10 @@ absl::Status ReadPools(const RawAttrs& raw, size_t count, Attrs* attrs) {
 absl::Status ReadWeights(const RawAttrs& raw, size_t count, Attrs* attrs) {
   const char* op = attrs->op;
   for (size_t i = 0; i < raw.weights_types.size(); ++i) {
-    if (raw.weights_types[i] == attrs->dtype) continue;
+    const tensorflow::DataType found = raw.weights_types[i];
+    if (found == attrs->dtype || found == tensorflow::DT_BOOL) continue;
     return InvalidIn(op, "weights ", i, " must be ", DataTypeString(attrs->dtype),
-                     ", as the gradients are, but they are ", DataTypeString(raw.weights_types[i]),
-                     ".");
+                     ", as the gradients are, or bool, but they are ", DataTypeString(found), ".");
   }
   if (raw.gradient_weights.empty()) return absl::OkStatus();
   TF_RETURN_IF_ERROR(CheckLength(op, "gradient_weights", raw.gradient_weights.size(), count,
@@ -118,7 +120,7 @@ absl::Status ReadWeights(const RawAttrs& raw, size_t count, Attrs* attrs) {
       TF_RETURN_IF_ERROR(
           CheckIndex(op, "gradient_weights", at, weights, -1, raw.weights_types.size()));
       gradient.weights = static_cast<int>(weights);
-      if (weights >= 0 && (gradient.pool < 0 || gradient.combiner != Combiner::kSum)) {
+      if (weights >= 0 && (!gradient.IsPooled() || gradient.combiner != Combiner::kSum)) {
         return InvalidIn(op, "`gradient_weights[", at, "]` must be -1 for a gradient that is not ",
                          "of pooled ids or whose combiner is not 'sum', but it is ", weights, ".");
       }
@@ -175,7 +177,7 @@ absl::Status ReadSegments(const RawAttrs& raw, Attrs* attrs) {
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_pitch", at, pitch, 0, kMaxColumns));
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_span", at, span, 0, pitch + 1));
       TF_RETURN_IF_ERROR(CheckIndex(op, "segment_first", at, first, 0, pitch - span + 1));
-      segment.gradients.push_back({gradients[i][g], first, span, pitch, -1, Combiner::kSum, -1});
+      segment.gradients.push_back({gradients[i][g], first, span, pitch, kNoPool, Combiner::kSum, -1});
     }
     TableSpec& table = attrs->tables[segment.table];
     if (table.num_segments++ == 0) table.first_segment = i;

@@ -26,15 +26,21 @@ enum class Extent { kTouchedRows, kAllRows };
 // Numbers of inputs: `variables`, `gradients`, `scalars` or `pools`.
 using Inputs = std::vector<int>;
 
+// Of a gradient, in the place of the number of a pool.
+constexpr int kNoPool = -1;    // it has a row for each id
+constexpr int kEvenPool = -2;  // each of its rows is of equally many ids
+
 // One gradient of a segment: where its rows are.
 struct GradientSpec {
   int gradient;
   int64_t first;
   int64_t span;   // 0: all of the tensor
   int64_t pitch;  // columns of the matrix that it is seen as
-  int pool;       // -1: it has a row for each id
+  int pool;
   Combiner combiner;
   int weights;  // -1: ids of one row share its gradient alike
+
+  bool IsPooled() const { return pool != kNoPool; }
 };
 
 struct SegmentSpec : IdsSpec {
@@ -61,6 +67,7 @@ struct Attrs {
   int num_gradients;
   int num_scalars;
   int num_pools;
+  bool has_pooled = false;  // some gradient is of pooled ids
   int num_weights;
   bool drop_negative;
   Program program;

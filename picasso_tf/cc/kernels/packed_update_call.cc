@@ -22,7 +22,7 @@ absl::Status Call::Prepare() {
   tables_.resize(num_tables);
   segments_.resize(attrs_.segments.size());
   gradients_.resize(attrs_.segments.size() * counts.row_gradients);
-  if (attrs_.num_pools > 0) pools_.resize(gradients_.size());
+  if (attrs_.has_pooled) pools_.resize(gradients_.size());
   states_.resize(num_tables * counts.states);
   table_gradients_.resize(num_tables * counts.table_gradients);
   parameters_.resize(num_tables * counts.parameters);
@@ -130,7 +130,7 @@ absl::Status Call::BindSegment(const TableSpec& owner, size_t at, Table* table) 
   GradientRows* gradients = gradients_.data() + at * spec.gradients.size();
   segment.gradients = gradients;
   for (const GradientSpec& gradient : spec.gradients) {
-    if (gradient.pool >= 0) {
+    if (gradient.IsPooled()) {
       ScaledPool& pool = pools_[gradients - gradients_.data()];
       TF_RETURN_IF_ERROR(BindPool(reader, gradient, segment, table->row, &pool));
       gradients->pool = &pool;
@@ -145,19 +145,10 @@ absl::Status Call::BindSegment(const TableSpec& owner, size_t at, Table* table) 
 
 absl::Status Call::BindPool(const std::string& reader, const GradientSpec& spec,
                             const Segment& segment, int64_t row, ScaledPool* pool) {
-  const Tensor& rows = context_->input(attrs_.PoolInput(spec.pool));
-  const bool fits = rows.dims() > 0 && rows.dim_size(0) == segment.num_ids;
-  if (!fits || rows.NumElements() < segment.num_ids) {
-    return InvalidIn(attrs_.op, "pool ", spec.pool, " of ", reader, " must have ", segment.num_ids,
-                     " entries, one for each id, but it has shape ", rows.shape().DebugString(),
-                     ".");
-  }
   const int64_t gradient_row = spec.span == 0 ? row : spec.pitch;
   const int64_t elements = Gradient(spec.gradient).NumElements();
-  pool->rows = rows.data();
-  pool->rows_are_int64 = rows.dtype() == tensorflow::DT_INT64;
-  pool->pitch = segment.num_ids == 0 ? 1 : rows.NumElements() / segment.num_ids;
   pool->num_rows = gradient_row == 0 ? segment.num_ids : elements / gradient_row;
+  TF_RETURN_IF_ERROR(BindRowsOfPool(reader, spec, segment, pool));
   if (spec.weights >= 0) {
     const Tensor& weights = context_->input(attrs_.WeightsInput(spec.weights));
     const bool none = segment.num_ids == 0 && weights.NumElements() == 1;
@@ -166,13 +157,40 @@ absl::Status Call::BindPool(const std::string& reader, const GradientSpec& spec,
                        segment.num_ids, " elements, one for each id, but their shape is ",
                        weights.shape().DebugString(), ".");
     }
-    pool->weights = weights.data();
-    pool->weights_are_double = weights.dtype() == tensorflow::DT_DOUBLE;
+    if (weights.dtype() == tensorflow::DT_BOOL) {
+      pool->mask = static_cast<const bool*>(weights.data());
+    } else {
+      pool->weights = weights.data();
+      pool->weights_are_double = weights.dtype() == tensorflow::DT_DOUBLE;
+    }
   }
-  if (segment.fill >= 0) {
+  if (segment.fill >= 0 || pool->mask != nullptr) {
     zeros_.emplace_back(row * tensorflow::DataTypeSize(attrs_.dtype));
     pool->zeros = zeros_.back().data();
   }
+  return absl::OkStatus();
+}
+
+// Sets which row of the gradient each id belongs to.
+absl::Status Call::BindRowsOfPool(const std::string& reader, const GradientSpec& spec,
+                                  const Segment& segment, ScaledPool* pool) const {
+  if (spec.pool == kEvenPool) {
+    pool->length = pool->num_rows == 0 ? 1 : segment.num_ids / pool->num_rows;
+    if (pool->length * pool->num_rows == segment.num_ids) return absl::OkStatus();
+    return InvalidIn(attrs_.op, "gradient ", spec.gradient, " of ", reader, " has ",
+                     pool->num_rows, " rows, which ", segment.num_ids,
+                     " ids cannot share evenly.");
+  }
+  const Tensor& rows = context_->input(attrs_.PoolInput(spec.pool));
+  const bool fits = rows.dims() > 0 && rows.dim_size(0) == segment.num_ids;
+  if (!fits || rows.NumElements() < segment.num_ids) {
+    return InvalidIn(attrs_.op, "pool ", spec.pool, " of ", reader, " must have ", segment.num_ids,
+                     " entries, one for each id, but it has shape ", rows.shape().DebugString(),
+                     ".");
+  }
+  pool->rows = rows.data();
+  pool->rows_are_int64 = rows.dtype() == tensorflow::DT_INT64;
+  pool->pitch = segment.num_ids == 0 ? 1 : rows.NumElements() / segment.num_ids;
   return absl::OkStatus();
 }
 
@@ -182,7 +200,7 @@ bool Call::FindScales(size_t table) {
   for (int s = spec.first_segment; s < spec.first_segment + spec.num_segments; ++s) {
     const std::vector<GradientSpec>& gradients = attrs_.segments[s].gradients;
     for (size_t g = 0; g < gradients.size(); ++g) {
-      if (gradients[g].pool < 0) continue;
+      if (!gradients[g].IsPooled()) continue;
       good &= pools_[s * gradients.size() + g].FindScales(gradients[g].combiner, segments_[s]);
     }
   }

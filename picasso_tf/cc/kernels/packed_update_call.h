@@ -63,6 +63,8 @@ class Call {
                             const Segment& segment, int64_t row, GradientRows* rows) const;
   absl::Status BindPool(const std::string& reader, const GradientSpec& spec,
                         const Segment& segment, int64_t row, ScaledPool* pool);
+  absl::Status BindRowsOfPool(const std::string& reader, const GradientSpec& spec,
+                              const Segment& segment, ScaledPool* pool) const;
 
   tensorflow::OpKernelContext* const context_;
   const Attrs& attrs_;

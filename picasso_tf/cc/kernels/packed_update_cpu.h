@@ -46,7 +46,9 @@ template <typename T>
 bool NumberByPool(const Program& program, const Table& table) {
   if (table.num_segments != 1 || program.counts.row_gradients != 1) return false;
   const Pool* pool = table.segments[0].gradients[0].pool;
-  if (pool == nullptr || !pool->in_order || pool->weights != nullptr) return false;
+  if (pool == nullptr || !pool->in_order || pool->weights != nullptr || pool->mask != nullptr) {
+    return false;
+  }
   return !program.ComputesIdValues() && !PacketEnds<T>::NeedsSortedRows(program, table);
 }
 

@@ -28,7 +28,7 @@ class PackedUpdateGpuOp : public OpKernel {
  public:
   explicit PackedUpdateGpuOp(OpKernelConstruction* context) : OpKernel(context) {
     OP_REQUIRES_OK(context, ReadAttrs(*context, kExtent, &attrs_));
-    OP_REQUIRES(context, attrs_.num_pools == 0,
+    OP_REQUIRES(context, !attrs_.has_pooled,
                 absl::UnimplementedError(absl::StrCat(
                     attrs_.op, ": gradients of pooled ids are not there on a GPU yet.")));
     code_ = std::make_unique<GpuCode>(attrs_.program);

@@ -49,7 +49,7 @@ class PackedUpdateCpuOp : public OpKernel {
     Call call(context, attrs_);
     OP_REQUIRES_OK(context, call.Prepare());
     std::vector<SortedIds> ids(call.tables().size());
-    if (attrs_.num_pools > 0 && !FindScales(context, &call)) {
+    if (attrs_.has_pooled && !FindScales(context, &call)) {
       OP_REQUIRES_OK(context, call.BadPoolError());
     }
     if (!SortIds(context, call.tables(), &ids)) {

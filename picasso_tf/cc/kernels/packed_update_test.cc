@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -120,7 +121,8 @@ class Model {
     return segment;
   }
 
-  // Of random rows, as a vector or as the first column of a matrix.
+  // Of random rows, as a vector or as the first column of a matrix; or, where ids can
+  // share them evenly, of rows that follow each other.
   const Pool* MakePool(const Table& table, const Segment& ids, int64_t num_rows) {
     ScaledPool& pool = pools_.emplace_back();
     Expected& expected = expected_[&pool];
@@ -131,7 +133,11 @@ class Model {
     auto& wide = ids_.emplace_back(ids.num_ids * pool.pitch, -1);
     auto& narrow = narrow_.emplace_back(ids.num_ids * pool.pitch, -1);
     std::vector<int64_t> counts(num_rows);
-    for (int64_t j = 0; j < ids.num_ids; ++j) expected.rows.push_back(Random(0, num_rows));
+    const bool is_even = ids.fill < 0 && ids.num_ids % num_rows == 0 && Random(0, 2);
+    if (is_even) pool.length = std::max<int64_t>(ids.num_ids / num_rows, 1);
+    for (int64_t j = 0; j < ids.num_ids; ++j) {
+      expected.rows.push_back(is_even ? j / pool.length : Random(0, num_rows));
+    }
     // With a fill ids are numbered by rows; the slow code below knows them as they come.
     if (ids.fill >= 0 || Random(0, 2) > 0) std::sort(expected.rows.begin(), expected.rows.end());
     for (int64_t j = 0; j < ids.num_ids; ++j) {
@@ -140,7 +146,8 @@ class Model {
       if (ids.fill < 0 || IdAt(ids, j) >= 0) ++counts[row];
     }
     pool.rows = pool.rows_are_int64 ? static_cast<const void*>(wide.data()) : narrow.data();
-    if (ids.fill >= 0) pool.zeros = values_.emplace_back(table.row).data();
+    if (is_even) pool.rows = nullptr;
+    pool.zeros = values_.emplace_back(table.row).data();
     for (const int64_t count : counts) {
       const double n = std::max<int64_t>(count, 1);
       expected.has_id.push_back(count > 0);
@@ -153,6 +160,10 @@ class Model {
       expected.weights = RandomValues<T>(ids.num_ids);
       pool.weights = expected.weights.data();
       pool.weights_are_double = sizeof(T) == sizeof(double);
+    } else if (ids.fill < 0 && Random(0, 2)) {
+      expected.mask = std::make_unique<bool[]>(ids.num_ids);
+      for (int64_t j = 0; j < ids.num_ids; ++j) expected.mask[j] = Random(0, 2);
+      pool.mask = expected.mask.get();
     }
     return &pool;
   }
@@ -165,6 +176,7 @@ class Model {
     if (rows.pool == nullptr) return Value<T>::Load(GradientRow<T>(table, g, id)[k]);
     if (j >= segment.num_ids) return Compute<T>(0);
     const Expected& expected = expected_.at(rows.pool);
+    if (expected.mask != nullptr && !expected.mask[j]) return Compute<T>(0);
     const int64_t row = expected.rows[j];
     const T* data = static_cast<const T*>(rows.data);
     const Compute<T> scale = expected.weights.empty()
@@ -186,6 +198,7 @@ class Model {
     std::vector<int64_t> rows;   // of each id
     std::vector<double> scales;  // of each row
     std::vector<T> weights;      // of each id
+    std::unique_ptr<bool[]> mask;
     std::vector<bool> has_id;
   };
   std::map<const Pool*, Expected> expected_;
@@ -388,6 +401,7 @@ void TestRandomPools(const Program& program, int count) {
         if (Random(0, 4) == 0) continue;
         segments.back().pooled = Random(1, 60);
         segments.back().fill = Random(0, 2) ? Random(0, rows) : -1;
+        if (Random(0, 2)) segments.back().count = segments.back().pooled * Random(0, 4);
       }
       model.AddTable(rows, Random(1, 40), segments);
     }

@@ -8,8 +8,8 @@
 // before it is added to those before it. Up to nine rows are one group; its sum is
 // multiplied by the reciprocal of the divisor. Longer sums are divided. A row by
 // itself is copied. (ReduceImpl in tensorflow/core/kernels/
-// segment_reduction_ops_impl.h) Rows with weights are added in another order: see
-// pooled_weights.h.
+// segment_reduction_ops_impl.h) Rows with weights, and those of ids that come in a
+// matrix or are added in turn, are added in other orders: see pooled_weights.h.
 
 #ifndef PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_H_
 #define PICASSO_TF_CC_KERNELS_POOLED_LOOKUP_H_
@@ -38,6 +38,8 @@ constexpr int kMaxColumns = 8;
 struct Segments {
   const void* data = nullptr;
   bool is_int64 = false;
+  // Ids [r * length, (r + 1) * length) belong to row r; -1: `data` tells.
+  int64_t length = -1;
   // Ids [splits[r], splits[r + 1]) belong to row r. Otherwise id j belongs to the row
   // that is the sum of data[j * pitch + c] * strides[c] over `columns` columns.
   bool are_splits = false;
@@ -55,9 +57,12 @@ struct Lookup : IdList {
   bool drop_negative = false;  // ids below 0 are as if they were not there
   int64_t fill = -1;           // table row for a row without ids; -1: zeros
   Combiner combiner = Combiner::kSum;
+  bool in_turn = false;  // rows are added one after the other, to a zero
   // One for each id, of the type that the table is computed in; null: there are none.
   const void* weights = nullptr;
   bool weights_are_double = false;
+  // One for each id: zeros take the place of rows where it is false. Null: there is none.
+  const bool* mask = nullptr;
   bool drop_weightless = false;  // ids whose weight is not above 0 are not there either
   const char* table = nullptr;
   int64_t row_bytes = 0;

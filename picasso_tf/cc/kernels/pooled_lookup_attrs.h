@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "picasso_tf/cc/kernels/attr_checks.h"
+#include "picasso_tf/cc/kernels/ids_input.h"
 #include "picasso_tf/cc/kernels/output_spec.h"
 #include "picasso_tf/cc/kernels/pooled_lookup.h"
 #include "tensorflow/core/framework/types.h"
@@ -21,16 +22,19 @@ namespace pooled_lookup {
 struct LookupSpec {
   std::string name;  // of what it replaces
   int table;
-  int ids;
-  int segments;
-  int rows;  // -1: as many as the segments need
+  IdsSpec ids;
+  int segments;  // -1: ids are a matrix, each row of them a row of the output
+  int rows;      // -1: as many as the segments need
   Combiner combiner;
   bool drop_negative;
   int64_t fill;
   bool sort;  // its segments may decrease
   int weights;  // -1: none
   bool drop_weightless;
+  bool in_turn;
   bool read;  // some piece holds it
+
+  bool HasMatrix() const { return segments < 0; }
 };
 
 struct Attrs {
@@ -50,6 +54,10 @@ struct Attrs {
   int FirstRows() const { return FirstSegments() + static_cast<int>(segments_are_splits.size()); }
   int FirstDense() const { return FirstRows() + num_rows; }
   int FirstWeights() const { return FirstDense() + num_dense; }
+
+  bool HasSplits(const LookupSpec& lookup) const {
+    return !lookup.HasMatrix() && segments_are_splits[lookup.segments];
+  }
 };
 
 // The attributes as they stand in the node.
@@ -59,9 +67,9 @@ struct RawAttrs {
   tensorflow::DataTypeVector ids_types, segments_types, rows_types, weights_types;
   std::vector<bool> segments_are_splits;
   std::vector<std::string> lookup_names, lookup_combiner;
-  std::vector<int64_t> lookup_table, lookup_ids, lookup_segments, lookup_rows, lookup_fill,
-      lookup_weights;
-  std::vector<bool> lookup_drop, lookup_sort, lookup_drop_weightless;
+  std::vector<int64_t> lookup_table, lookup_segments, lookup_rows, lookup_fill, lookup_weights;
+  std::vector<bool> lookup_drop, lookup_sort, lookup_drop_weightless, lookup_in_turn;
+  RawIds ids;  // all but `ids` may be empty
   RawOutputs outputs;
 };
 
@@ -87,7 +95,7 @@ absl::Status ReadAttrs(const Context& context, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("segments_are_splits", &raw.segments_are_splits));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_names", &raw.lookup_names));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_table", &raw.lookup_table));
-  TF_RETURN_IF_ERROR(context.GetAttr("lookup_ids", &raw.lookup_ids));
+  TF_RETURN_IF_ERROR(ReadIds(context, "lookup", &raw.ids));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_segments", &raw.lookup_segments));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_rows", &raw.lookup_rows));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_combiner", &raw.lookup_combiner));
@@ -97,6 +105,7 @@ absl::Status ReadAttrs(const Context& context, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("weights_types", &raw.weights_types));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_weights", &raw.lookup_weights));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_drop_weightless", &raw.lookup_drop_weightless));
+  TF_RETURN_IF_ERROR(context.GetAttr("lookup_in_turn", &raw.lookup_in_turn));
   TF_RETURN_IF_ERROR(ReadOutputs(context, &raw.outputs));
   return CheckAttrs(raw, attrs);
 }

@@ -21,8 +21,6 @@ using tensorflow::TensorShape;
 
 namespace {
 
-constexpr IdsSpec kAllIds{/*ids=*/0, /*column=*/-1, /*columns=*/0, /*wrap=*/0, /*narrow=*/false};
-
 char* Data(const Tensor& tensor) { return static_cast<char*>(tensor.data()); }
 
 int64_t IntAt(const Tensor& tensor, int64_t i) {
@@ -89,17 +87,25 @@ absl::Status Call::BindLookup(const LookupSpec& spec) {
     return Invalid("the rows of table '", TableName(spec), "', whose shape is ",
                    table.shape().DebugString(), ", are too long.");
   }
-  if (ids.dims() != 1) {
-    return Invalid("the ids of lookup '", spec.name, "' must be a vector, but their shape is ",
+  if (ids.dims() != (spec.HasMatrix() ? 2 : 1)) {
+    return Invalid("the ids of lookup '", spec.name, "' must be a ",
+                   spec.HasMatrix() ? "matrix" : "vector", ", but their shape is ",
                    ids.shape().DebugString(), ".");
   }
-  TF_RETURN_IF_ERROR(BindIds(kOp, "", kAllIds, ids, &piece));
+  TF_RETURN_IF_ERROR(
+      BindIds(kOp, absl::StrCat("lookup '", spec.name, "'"), spec.ids, ids, &piece));
   piece.drop_negative = spec.drop_negative;
   piece.fill = spec.fill;
   piece.combiner = spec.combiner;
+  piece.in_turn = spec.in_turn;
   TF_RETURN_IF_ERROR(BindWeights(spec, &piece));
-  TF_RETURN_IF_ERROR(BindSegments(spec, &piece));
-  TF_RETURN_IF_ERROR(BindRows(spec, &piece));
+  if (spec.HasMatrix()) {
+    piece.rows = ids.dim_size(0);
+    piece.segments.length = spec.ids.column < 0 ? ids.dim_size(1) : spec.ids.columns;
+  } else {
+    TF_RETURN_IF_ERROR(BindSegments(spec, &piece));
+    TF_RETURN_IF_ERROR(BindRows(spec, &piece));
+  }
   lookups_.push_back(piece);
   // There is no block that would find these ids.
   const bool look = spec.read && piece.rows == 0 && inputs_ == Memory::kHost;
@@ -110,8 +116,12 @@ absl::Status Call::BindLookup(const LookupSpec& spec) {
 absl::Status Call::BindWeights(const LookupSpec& spec, Lookup* lookup) const {
   if (spec.weights < 0) return absl::OkStatus();
   const Tensor& weights = context_->input(attrs_.FirstWeights() + spec.weights);
-  lookup->weights = weights.data();
-  lookup->weights_are_double = weights.dtype() == tensorflow::DT_DOUBLE;
+  if (weights.dtype() == tensorflow::DT_BOOL) {
+    lookup->mask = static_cast<const bool*>(weights.data());
+  } else {
+    lookup->weights = weights.data();
+    lookup->weights_are_double = weights.dtype() == tensorflow::DT_DOUBLE;
+  }
   lookup->drop_weightless = spec.drop_weightless;
   // Without ids TensorFlow's product with one weight is as empty. What divides by the
   // sum of the weights fails there, unless empty rows were filled before.
@@ -129,7 +139,7 @@ absl::Status Call::BindSegments(const LookupSpec& spec, Lookup* lookup) const {
   Segments& segments = lookup->segments;
   segments.data = tensor.data();
   segments.is_int64 = tensor.dtype() == tensorflow::DT_INT64;
-  segments.are_splits = attrs_.segments_are_splits[spec.segments];
+  segments.are_splits = attrs_.HasSplits(spec);
   if (segments.are_splits) {
     if (tensor.dims() == 1 && tensor.NumElements() > 0) return absl::OkStatus();
     return Invalid("the row splits of lookup '", spec.name,
@@ -296,7 +306,7 @@ absl::Status Call::BadInputError() const {
     }
     if (const int64_t at = FirstIdOutOfRange(lookup); at >= 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(BadId(kAllIds, Ids(spec), lookup, at), " (lookup '", spec.name,
+          absl::StrCat(BadId(spec.ids, Ids(spec), lookup, at), " (lookup '", spec.name,
                        "', table '", TableName(spec), "')"));
     }
     if (spec.fill >= lookup.table_rows && HasRowWithoutIds(lookup)) {

@@ -47,7 +47,7 @@ class Call {
     return *vars_[lookup.table]->tensor();
   }
   const tensorflow::Tensor& Ids(const LookupSpec& lookup) const {
-    return context_->input(attrs_.FirstIds() + lookup.ids);
+    return context_->input(attrs_.FirstIds() + lookup.ids.ids);
   }
   const tensorflow::Tensor& SegmentsOf(const LookupSpec& lookup) const {
     return context_->input(attrs_.FirstSegments() + lookup.segments);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/pooled_loops.h"
@@ -60,6 +61,10 @@ bool FindStartsOfSegments(const Lookup& lookup) {
 
 // Sets lookup.starts. False: the segments decrease or are out of range.
 inline bool FindStarts(const Lookup& lookup) {
+  if (const int64_t length = lookup.segments.length; length >= 0) {
+    for (int64_t row = 0; row <= lookup.rows; ++row) lookup.starts[row] = row * length;
+    return true;
+  }
   const bool is_int64 = lookup.segments.is_int64;
   if (lookup.segments.are_splits) {
     return is_int64 ? FindStartsOfSplits<int64_t>(lookup) : FindStartsOfSplits<int32_t>(lookup);
@@ -81,8 +86,15 @@ class Batch {
   // Adds output rows [begin, end) of a piece. False: an id or the row that fills is out of
   // range.
   bool Add(const Piece& piece, int64_t begin, int64_t end) {
-    return piece.id_kind == IdKind::kInt32 ? AddAs<IdKind::kInt32>(piece, begin, end)
-                                           : AddAs<IdKind::kInt64>(piece, begin, end);
+    if (piece.mask != nullptr) MakeZeros(piece.row_bytes);
+    switch (piece.id_kind) {
+      case IdKind::kInt32:
+        return AddAs<IdKind::kInt32>(piece, begin, end);
+      case IdKind::kInt64AsInt32:
+        return AddAs<IdKind::kInt64AsInt32>(piece, begin, end);
+      default:
+        return AddAs<IdKind::kInt64>(piece, begin, end);
+    }
   }
 
   void Pool() {
@@ -105,9 +117,11 @@ class Batch {
       if (num < 0) return false;
       const C* weights = piece.weights == nullptr ? nullptr : &weights_[num_rows_];
       T* out = reinterpret_cast<T*>(piece.out + row * piece.out_pitch);
+      // SegmentSum adds up each row by itself.
+      const Columns packets = PacketsOfRow<C>(piece.segments.length >= 0 ? row : 0, width);
       if (num == 0) {
         if (piece.fill < 0) {
-          std::fill_n(out, width, T{});
+          std::fill_n(out, width, OfNoRow(piece));
           continue;
         }
         if (!InRange(piece, piece.fill)) return false;
@@ -115,10 +129,24 @@ class Batch {
         num = 1;
         weights = nullptr;  // its weight is 1
       }
-      out_[num_out_++] = {out, num, width, piece.combiner, weights};
+      out_[num_out_++] = {out,     num, width, piece.combiner, OrderOf(piece, weights, width),
+                          packets, weights};
       num_rows_ += num;
     }
     return true;
+  }
+
+  // `weights`: those of one row of the output, which one that is filled has none of.
+  static Order OrderOf(const Piece& piece, const C* weights, int64_t width) {
+    if (piece.in_turn) return Order::kInTurn;
+    if (piece.segments.length >= 0) return width == 1 ? Order::kInnermost : Order::kColumns;
+    return weights == nullptr ? Order::kGroups : Order::kColumns;
+  }
+
+  // Mean divides the sum of no row, zero, by zero.
+  static T OfNoRow(const Piece& piece) {
+    const bool divides = piece.segments.length >= 0 && piece.combiner == Combiner::kMean;
+    return divides ? Value<T>::Store(std::numeric_limits<C>::quiet_NaN()) : T{};
   }
 
   // Appends the addresses of ids [first, last). Returns how many rows these are, or
@@ -127,26 +155,44 @@ class Batch {
   int64_t Resolve(const Piece& piece, int64_t first, int64_t last) {
     const T** rows = &rows_[num_rows_];
     const IdList list = piece;  // what is stored below may not change it
+    const int64_t shift = IdPosition(list, first) - first;  // within a row of a matrix
     int64_t num = 0;
     bool good = true;
     for (int64_t j = first; j < last; ++j) {
-      const int64_t id = LoadId<kKind>(list, j);
+      const int64_t id = LoadId<kKind>(list, j + shift);
       const bool in_range = InRange(list, id);
       good &= in_range | (piece.drop_negative & (id < 0));
       rows[num] = RowOf(piece, in_range ? id : 0);
       num += in_range;
     }
+    if (piece.mask != nullptr && good) HideRows(piece.mask, first, last);
     return good ? num : -1;
+  }
+
+  // Puts zeros in the place of appended rows that a mask hides.
+  void HideRows(const bool* mask, int64_t first, int64_t last) {
+    const T* zeros = reinterpret_cast<const T*>(zeros_.data());
+    for (int64_t j = first; j < last; ++j) {
+      if (!mask[j]) rows_[num_rows_ + j - first] = zeros;
+    }
+  }
+
+  // For a piece with a mask.
+  void MakeZeros(size_t row_bytes) {
+    if (zeros_.size() >= row_bytes) return;
+    Pool();  // rows that were collected before may point to the old ones
+    zeros_.resize(row_bytes);
   }
 
   // The same for ids that have weights, which are appended beside the addresses.
   template <IdKind kKind>
   int64_t ResolveWeighted(const Piece& piece, int64_t first, int64_t last) {
     const C* given = static_cast<const C*>(piece.weights);
+    const int64_t shift = IdPosition(piece, first) - first;
     int64_t num = 0;
     for (int64_t j = first; j < last; ++j) {
       if (IsLeftOut(piece, j)) continue;
-      const int64_t id = LoadId<kKind>(piece, j);
+      const int64_t id = LoadId<kKind>(piece, j + shift);
       if (!InRange(piece, id)) return -1;
       weights_[num_rows_ + num] = given[j];
       rows_[num_rows_ + num++] = RowOf(piece, id);
@@ -168,7 +214,8 @@ class Batch {
   }
 
   std::vector<const T*> rows_;
-  std::vector<C> weights_;  // as many as rows, once there is a lookup with weights
+  std::vector<C> weights_;   // as many as rows, once there is a lookup with weights
+  std::vector<char> zeros_;  // a row, once there is a lookup with a mask
   PooledRow<T> out_[kBatchRows];
   int64_t num_rows_ = 0;
   int64_t num_out_ = 0;
@@ -233,6 +280,7 @@ inline int64_t BlockRows(const Matrix& matrix) {
 // one before it; -1 if there is none. A lookup without rows may have no ids. Where ids
 // may come `in_any_order`, those that are dropped have no say.
 inline int64_t FirstBadSegment(const Lookup& lookup, bool in_any_order = false) {
+  if (lookup.segments.length >= 0) return -1;
   const bool splits = lookup.segments.are_splits;
   const int64_t count = splits ? lookup.rows + 1 : lookup.num_ids;
   const int64_t highest = splits ? lookup.num_ids : lookup.rows - 1;

@@ -27,8 +27,12 @@ class PackedPooledLookupGpuOp : public OpKernel {
   explicit PackedPooledLookupGpuOp(OpKernelConstruction* context) : OpKernel(context) {
     OP_REQUIRES_OK(context, ReadAttrs(*context, &attrs_));
     for (const LookupSpec& lookup : attrs_.lookups) {
+      OP_REQUIRES(context, !lookup.HasMatrix() && !lookup.in_turn,
+                  absl::UnimplementedError(absl::StrCat(
+                      kOp, ": lookup '", lookup.name, "' sums rows of a matrix of ids, or in ",
+                      "turn, which a GPU does not know.")));
       // The last segment would tell, but the host would have to wait for it.
-      const bool is_stated = lookup.rows >= 0 || attrs_.segments_are_splits[lookup.segments];
+      const bool is_stated = lookup.rows >= 0 || attrs_.HasSplits(lookup);
       OP_REQUIRES(context, is_stated,
                   absl::UnimplementedError(absl::StrCat(
                       kOp, ": on a GPU the number of rows of lookup '", lookup.name,

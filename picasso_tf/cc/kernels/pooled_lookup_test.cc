@@ -16,6 +16,7 @@
 #include <deque>
 #include <numeric>
 #include <iterator>
+#include <memory>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/kernel_test.h"
@@ -32,7 +33,7 @@ using picasso::IdKind;
 
 using Bytes = std::vector<char>;
 
-enum class Form { kVector, kMatrix, kCube, kSplits };
+enum class Form { kVector, kMatrix, kCube, kSplits, kLength };
 
 // What a lookup is made of, in the plainest form.
 struct Bag {
@@ -47,6 +48,8 @@ struct Bag {
   bool segments64 = false;
   bool weighted = false;
   bool drop_weightless = false;
+  bool masked = false;
+  bool in_turn = false;
 };
 
 // Integers as one of the two types.
@@ -126,6 +129,50 @@ T WeightedCombined(const std::vector<T>& column, const std::vector<Compute<T>>& 
   return Value<T>::Store(total);
 }
 
+// The sum of terms in the order of Eigen's, along the last dimension.
+template <typename C>
+C SumInPackets(const std::vector<C>& terms) {
+  constexpr size_t kLanes = 32 / sizeof(C);
+  if (terms.size() == 1) return terms[0];
+  C lanes[4][kLanes] = {};
+  size_t i = 0;
+  for (; i < terms.size() / (4 * kLanes) * 4 * kLanes; ++i) {
+    lanes[i / kLanes % 4][i % kLanes] += terms[i];
+  }
+  for (size_t chain = 1; chain < 4; ++chain) {
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[0][lane] += lanes[chain][lane];
+  }
+  for (; i < terms.size() / kLanes * kLanes; ++i) lanes[0][i % kLanes] += terms[i];
+  C rest = 0;
+  for (; i < terms.size(); ++i) rest += terms[i];
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t lane = 0; lane < half; ++lane) lanes[0][lane] += lanes[0][lane + half];
+  }
+  return rest + lanes[0][0];
+}
+
+// One element of a sum or mean over rows of a matrix of ids; `at` is its number in the
+// result [rows, width].
+template <typename T>
+T AlongAxis(const std::vector<T>& column, const std::vector<Compute<T>>& weights, Combiner combiner,
+            int64_t at, int64_t width) {
+  using C = Compute<T>;
+  constexpr int64_t kPacket = 32 / sizeof(C);
+  if (combiner == Combiner::kMean) {
+    const C sum = Value<T>::Load(AlongAxis(column, weights, Combiner::kSum, at, width));
+    return Value<T>::Store(sum / static_cast<C>(column.size()));
+  }
+  if (width > 1) {
+    const bool in_packet = at / kPacket * kPacket % width + kPacket <= width;
+    return WeightedCombined(column, weights, combiner, in_packet);
+  }
+  std::vector<C> terms;
+  for (size_t i = 0; i < column.size(); ++i) {
+    terms.push_back(Value<T>::Load(column[i]) * weights[i]);
+  }
+  return Value<T>::Store(SumInPackets(terms));
+}
+
 // One output and all that its pieces point to.
 template <typename T>
 class Output {
@@ -157,7 +204,10 @@ class Output {
     piece.drop_negative = bag.drop_negative;
     piece.fill = bag.fill;
     piece.combiner = bag.combiner;
+    piece.in_turn = bag.in_turn;
     if (bag.weighted) AddWeights(bag, &piece);
+    if (bag.masked) AddMask(&piece);
+    if (bag.form == Form::kLength) piece.segments.length = bag.ids[0].size();
     piece.segments.is_int64 = bag.segments64;
     piece.segments.are_splits = bag.form == Form::kSplits;
     segments_.emplace_back().Set(InForm(bag.form, owners, splits, &piece.segments));
@@ -253,6 +303,12 @@ class Output {
     piece->drop_weightless = bag.drop_weightless;
   }
 
+  void AddMask(Piece* piece) {
+    auto& mask = masks_.emplace_back(std::make_unique<bool[]>(piece->num_ids));
+    for (int64_t j = 0; j < piece->num_ids; ++j) mask[j] = Random(0, 2);
+    piece->mask = mask.get();
+  }
+
   Piece& AddTable(const Bag& bag) {
     weights_.emplace_back();
     weights_as_given_.emplace_back();
@@ -267,7 +323,7 @@ class Output {
 
   static std::vector<int64_t> InForm(Form form, const std::vector<int64_t>& owners,
                                      const std::vector<int64_t>& splits, Segments* segments) {
-    if (form == Form::kVector) return owners;
+    if (form == Form::kVector || form == Form::kLength) return owners;
     if (form == Form::kSplits) return splits;
     std::vector<int64_t> matrix;
     segments->pitch = form == Form::kMatrix ? 2 : 3;
@@ -289,13 +345,20 @@ class Output {
     std::vector<T> column;
     std::vector<C> weights;
     for (const int64_t id : bag.ids[row]) {
-      const C weight = bag.weighted ? weights_as_given_[i][at++] : C(1);
+      const C weight = bag.weighted ? weights_as_given_[i][at] : C(1);
+      const bool is_hidden = bag.masked && !pieces_[i].mask[at];
+      ++at;
       if (id < 0 || (bag.drop_weightless && weight <= 0)) continue;
-      column.push_back(tables_[i][id * bag.width + k]);
+      column.push_back(is_hidden ? T{} : tables_[i][id * bag.width + k]);
       weights.push_back(weight);
     }
     if (column.empty() && bag.fill >= 0) return tables_[i][bag.fill * bag.width + k];
     if (column.empty()) return T{};
+    if (bag.form == Form::kLength) {
+      return AlongAxis(column, weights, bag.combiner, row * bag.width + k, bag.width);
+    }
+    if (bag.in_turn && column.size() == 1) return Value<T>::Store(C(0) + Value<T>::Load(column[0]));
+    if (bag.in_turn) return WeightedCombined(column, weights, bag.combiner, /*in_packet=*/false);
     if (!bag.weighted) return Combined(column, bag.combiner);
     constexpr int64_t kPacket = 32 / sizeof(C);
     const bool in_packet = k < bag.width / kPacket * kPacket;
@@ -309,6 +372,7 @@ class Output {
   std::deque<Integers> ids_;
   std::deque<Integers> segments_;
   std::deque<std::vector<C>> weights_, weights_as_given_;  // before ids were disordered
+  std::deque<std::unique_ptr<bool[]>> masks_;
 };
 
 template <typename T>
@@ -349,6 +413,36 @@ void TestAllCounts() {
       bag.drop_weightless = true;
       output.Add(bag);
       CheckFilled(output);
+    }
+  }
+}
+
+// Rows of equally many ids, and such as are added in turn.
+template <typename T>
+void TestSumsAlongAxis() {
+  for (int64_t width : {1, 2, 7, 8, 9, 17, 24, 300}) {
+    for (int64_t length : {1, 2, 7, 8, 15, 16, 19, 32, 41, 70}) {
+      Bag bag;
+      bag.table_rows = 20;
+      bag.width = width;
+      bag.ids64 = length & 1;
+      for (int row = 0; row < 40; ++row) bag.ids.push_back(RandomIds(length, 0, 20));
+      Output<T> output(40);
+      bag.in_turn = true;
+      output.Add(bag);
+      bag.in_turn = false;
+      bag.form = Form::kLength;
+      output.Add(bag);
+      bag.masked = true;
+      output.Add(bag);
+      bag.masked = false;
+      bag.combiner = Combiner::kMean;
+      output.Add(bag);
+      bag.combiner = Combiner::kSum;
+      bag.weighted = true;
+      output.Add(bag);
+      CheckFilled(output);
+      CHECK(FirstBadSegment(output.piece(1)) == -1);
     }
   }
 }
@@ -661,7 +755,8 @@ void TestInstructionSets(bool weighted) {
     std::vector<std::vector<T>> outs(3, std::vector<T>(kWidth));
     const auto task = [&](int i) {
       const Compute<T>* given = weighted ? weights.data() : nullptr;
-      return PooledRow<T>{outs[i].data(), num, kWidth, Combiner::kSqrtN, given};
+      const Order order = weighted ? Order::kColumns : Order::kGroups;
+      return PooledRow<T>{outs[i].data(), num, kWidth, Combiner::kSqrtN, order, {3, 51}, given};
     };
     PooledRow<T> tasks[] = {task(0), task(1), task(2)};
     PoolRowsBaseline(&tasks[0], 1, rows.data());
@@ -694,6 +789,8 @@ int main() {
   TestType<double>();
   TestType<Half>();
   TestType<Bfloat16>();
+  TestSumsAlongAxis<float>();
+  TestSumsAlongAxis<double>();
   TestFormsOfSegments();
   TestBatchesOverflow();
   TestBadIds();

@@ -74,8 +74,8 @@ PICASSO_INLINE void Pool(const PooledRow<T>& row, const T* const* rows, int64_t 
 template <typename T>
 PICASSO_INLINE void PoolAny(const PooledRow<T>& row, const T* const* rows, int64_t first,
                             int64_t width, Compute<T>* sums) {
-  row.weights == nullptr ? Pool(row, rows, first, width, sums)
-                         : PoolWeighted(row, rows, first, width, sums);
+  row.order == Order::kGroups ? Pool(row, rows, first, width, sums)
+                              : PoolColumns(row, rows, first, width, sums);
 }
 
 template <typename T>

@@ -22,9 +22,9 @@ struct SortedInput {
 
 // Lets the lookup read its ids row by row, those of one row in the order in which they
 // came and without those that are dropped, from copies in `memory`. False: they come so
-// already, or row splits order them.
+// already, or row splits or a length order them.
 inline bool SortByRow(Lookup* lookup, SortedInput* memory) {
-  if (lookup->segments.are_splits) return false;
+  if (lookup->segments.are_splits || lookup->segments.length >= 0) return false;
   std::vector<int64_t> order;
   for (int64_t j = 0; j < lookup->num_ids; ++j) {
     if (!IsLeftOut(*lookup, j)) order.push_back(j);

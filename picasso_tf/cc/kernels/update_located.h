@@ -218,10 +218,10 @@ class Located {
   // As above, for the one segment of a table, whose ids were pooled.
   void FindPooled(int g, const Pool& pool, const T* first, int64_t pitch) {
     const T** gradients = gradients_.get() + g * most_;
-    const int64_t num_listed = ids_.by_pool() ? pool.num_rows : table_.segments[0].num_ids;
+    const int64_t num_listed = table_.segments[0].num_ids;
     for (int64_t i = 0; i < num_ids_; ++i) {
       const int64_t number = numbers_[i];
-      if (number >= num_listed) {
+      if (ids_.by_pool() ? number >= pool.num_rows : pool.IsZero(number, num_listed)) {
         gradients[i] = static_cast<const T*>(pool.zeros) + column_;
         if (!scales_.empty()) ScaleOf(g)[i] = 1;
         continue;

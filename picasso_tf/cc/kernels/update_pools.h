@@ -24,9 +24,10 @@ class ScaledPool : public Pool {
   // not have. The scales are those of
   // TensorFlow's SparseSegmentMeanGrad and its kin: 1 / n or 1 / sqrt(n), in double.
   bool FindScales(Combiner combiner, const Segment& ids) {
+    in_order = true;
+    if (rows == nullptr && combiner == Combiner::kSum && ids.fill < 0) return true;
     counts_.assign(num_rows, 0);
     counts = counts_.data();
-    in_order = true;
     int64_t before = 0;
     for (int64_t i = 0; i < ids.num_ids; ++i) {
       if (IsLeftOut(ids, i)) continue;

@@ -21,10 +21,10 @@ class Inputs {
     ShapeHandle ignored;
     for (const LookupSpec& lookup : attrs_.lookups) {
       TF_RETURN_IF_ERROR(context_->WithRankAtLeast(Table(lookup), 1, &ignored));
-      TF_RETURN_IF_ERROR(
-          context_->WithRank(context_->input(attrs_.FirstIds() + lookup.ids), 1, &ignored));
+      TF_RETURN_IF_ERROR(context_->WithRank(Ids(lookup), lookup.HasMatrix() ? 2 : 1, &ignored));
+      if (lookup.HasMatrix()) continue;
       TF_RETURN_IF_ERROR(context_->WithRankAtLeast(Segments(lookup), 1, &ignored));
-      const int most = attrs_.segments_are_splits[lookup.segments] ? 1 : 2;
+      const int most = attrs_.HasSplits(lookup) ? 1 : 2;
       TF_RETURN_IF_ERROR(context_->WithRankAtMost(Segments(lookup), most, &ignored));
       if (lookup.rows < 0) continue;
       TF_RETURN_IF_ERROR(context_->WithRankAtMost(
@@ -38,6 +38,10 @@ class Inputs {
     return handle == nullptr || handle->empty() ? context_->UnknownShape() : (*handle)[0].shape;
   }
 
+  ShapeHandle Ids(const LookupSpec& lookup) const {
+    return context_->input(attrs_.FirstIds() + lookup.ids.ids);
+  }
+
   ShapeHandle Segments(const LookupSpec& lookup) const {
     return context_->input(attrs_.FirstSegments() + lookup.segments);
   }
@@ -45,7 +49,11 @@ class Inputs {
   // Rows that one lookup gives, as far as row splits or constants tell.
   absl::Status LookupRows(const LookupSpec& lookup, DimensionHandle* rows) const {
     *rows = context_->UnknownDim();
-    if (attrs_.segments_are_splits[lookup.segments]) {
+    if (lookup.HasMatrix()) {
+      if (context_->RankKnown(Ids(lookup))) *rows = context_->Dim(Ids(lookup), 0);
+      return absl::OkStatus();
+    }
+    if (attrs_.HasSplits(lookup)) {
       const ShapeHandle splits = Segments(lookup);
       if (!context_->RankKnown(splits)) return absl::OkStatus();
       return context_->Subtract(context_->Dim(splits, 0), 1, rows);
@@ -126,7 +134,7 @@ REGISTER_OP("Picasso>PackedPooledLookup")
     .Attr("dtype: {half, bfloat16, float, double}")
     .Attr("num_tables: int >= 1")
     .Attr("ids_types: list({int32, int64}) >= 1")
-    .Attr("segments_types: list({int32, int64}) >= 1")
+    .Attr("segments_types: list({int32, int64}) >= 0")
     .Attr("rows_types: list({int32, int64}) >= 0")
     .Attr("num_dense: int >= 0 = 0")
     .Attr("num_outputs: int >= 1")
@@ -140,9 +148,14 @@ REGISTER_OP("Picasso>PackedPooledLookup")
     .Attr("lookup_drop: list(bool)")
     .Attr("lookup_fill: list(int)")
     .Attr("lookup_sort: list(bool) = []")
-    .Attr("weights_types: list({float, double}) >= 0 = []")
+    .Attr("weights_types: list({float, double, bool}) >= 0 = []")
     .Attr("lookup_weights: list(int) = []")
     .Attr("lookup_drop_weightless: list(bool) = []")
+    .Attr("lookup_column: list(int) = []")
+    .Attr("lookup_columns: list(int) = []")
+    .Attr("lookup_wrap: list(int) = []")
+    .Attr("lookup_narrow: list(bool) = []")
+    .Attr("lookup_in_turn: list(bool) = []")
     .Attr("piece_output: list(int)")
     .Attr("piece_source: list(int)")
     .Attr("piece_width: list(int)")
@@ -156,7 +169,8 @@ One op does the work of N `embedding_lookup_sparse` or `safe_embedding_lookup_sp
 and of the `ConcatV2` after them. The tables stay where they are; they are read under a
 shared lock that is held for the whole op. Sums have the bits of `SparseSegmentSum`,
 `SparseSegmentMean` and `SparseSegmentSqrtN` on CPU, or, with weights, of `Mul`,
-`SegmentSum` and `DivNoNan`.
+`SegmentSum` and `DivNoNan`; for a matrix of ids [rows, length] those of `Sum` and `Mean`
+over axis 1 of the table's rows [rows, length, width].
 
 Row r of a lookup is the sum, the mean, or the sum over the square root of their number,
 of the table rows of all ids that belong to r, in the order in which they stand. With
@@ -171,20 +185,21 @@ wide. All pieces of an output must have the same number of rows.
 
 An id or a segment out of range is an InvalidArgument error on CPU, and so are segments
 that decrease unless `lookup_sort` allows it. A lookup that no piece reads is not checked.
-On GPU, where nothing is checked, an id out of range has a row of zeros, which counts, as
+On GPU, which knows neither matrices of ids nor sums in turn and where nothing is checked, an id out of range has a row of zeros, which counts, as
 with `ResourceGather`; an id whose segment is out of range belongs to no row; a
 `lookup_fill` out of range gives zeros; and ids are taken row by row wherever segments
 decrease. There the number of rows must be given for all segments but row splits.
 
 tables: Handles of the variables, of rank 1 or more; one may come several times.
-ids: Vectors of ids.
+ids: Vectors of ids; or matrices, for lookups without segments.
 segments: Which row of the output each id belongs to; not decreasing. A vector; or a
   matrix, the indices of a SparseTensor, of which all columns but the last, in row-major
   order, are the row; or row splits, as a RaggedTensor has them.
 rows: Numbers of rows: a scalar; or a vector, the dense shape of a SparseTensor, of which
   all but the last are multiplied.
 dense: Tensors that become pieces as they are.
-weights: Of any shape, a weight for each id: double for double rows, else float.
+weights: Of any shape, a weight for each id: double for double rows, else float. Or,
+  for a matrix of ids, a bool for each: zeros take the place of rows for which it is false.
 outputs: One tensor for each entry of `output_shapes`.
 dtype: Of the tables, the dense inputs and the outputs. Half types are added up in float
   and rounded once.
@@ -192,7 +207,8 @@ segments_are_splits: One for each of `segments`.
 lookup_names: One for each lookup: the node it replaces, named in errors.
 lookup_table: Which of `tables` it reads.
 lookup_ids: Which of `ids` it reads.
-lookup_segments: Which of `segments` it reads.
+lookup_segments: Which of `segments` it reads; or -1: its ids are a matrix, or some
+  columns of one, and each row of them belongs to one row of the output.
 lookup_rows: Which of `rows` it reads, or -1: there are as many rows as the last id
   that is not dropped needs, none without ids. -1 with row splits, which tell.
   Segments of three columns or more need the vector.
@@ -205,6 +221,16 @@ lookup_sort: Whether segments may decrease: ids are then taken row by row, as
 lookup_weights: Which of `weights` it reads, or -1. Empty: all are -1.
 lookup_drop_weightless: Whether ids whose weight is not above 0 are skipped too. Empty:
   all are false.
+lookup_column: First column of a matrix of ids that it reads, or -1 for all. Empty: all
+  are -1.
+lookup_columns: How many adjacent columns it reads; 0 where the column is -1. Empty: all
+  are 0.
+lookup_wrap: Added to a negative id of a matrix before the range check; 0 for none.
+  Empty: all are 0.
+lookup_narrow: Whether an id of a matrix is first truncated to int32. Empty: all are
+  false.
+lookup_in_turn: Whether the rows of each sum are added one after the other to a zero, as
+  `UnsortedSegmentSum` does. Empty: all are false.
 piece_output: Which output a piece belongs to; non-decreasing, none left out.
 piece_source: A lookup, or -1 - d for dense input d.
 piece_width: Elements that the piece takes in each row of the output matrix; 0 only

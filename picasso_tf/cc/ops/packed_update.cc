@@ -133,11 +133,13 @@ segment_span: Columns to read in each row, a multiple of the table's row; 0: the
 segment_pitch: Columns of that matrix; 0 where the span is.
 pools: Of pooled ids: for each id, the row of the gradient that it belongs to, in
   column 0 where it is a matrix.
-gradient_pool: For each of `segment_gradients` which of `pools` it takes, or -1: it
-  has a row for each id. Empty: all are -1.
+gradient_pool: For each of `segment_gradients` which of `pools` it takes; or -1: it
+  has a row for each id; or -2: each of its rows is of equally many ids, which follow
+  each other. Empty: all are -1.
 gradient_combiner: How ids of one row were pooled, "sum", "mean" or "sqrtn": with n
   ids the gradient is multiplied by 1, 1 / n or 1 / sqrt(n). Empty: all are "sum".
-weights: Of any shape, a number for each pooled id, of the dtype of the gradients.
+weights: Of any shape, for each pooled id a number of the dtype of the gradients; or a
+  bool: where it is false the gradient of the id is zero.
 gradient_weights: For each of `segment_gradients` which of `weights` its ids multiply it
   by, or -1; the combiner is "sum" then. Empty: all are -1.
 segment_fill: For each segment whose gradients are of pooled ids: -1, or a row of the
@@ -162,7 +164,7 @@ drop_negative: Whether a negative id is skipped; else it is out of range.
       .Attr("num_gradients: int >= 0")                                                \
       .Attr("num_scalars: int >= 0")                                                  \
       .Attr("pools_types: list({int32, int64}) >= 0 = []")                            \
-      .Attr("weights_types: list({float, double}) >= 0 = []")                         \
+      .Attr("weights_types: list({float, double, bool}) >= 0 = []")                   \
       .Attr("rule: string = ''")                                                      \
       .Attr("program: list(string)")                                                  \
       .Attr("results: list(string)")                                                  \
