@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from graph_passes.cleanup.canonicalize import Canonicalize
+from graph_passes.cleanup.clipped_gathers import ClippedGathers
 from graph_passes.cleanup.control_outputs import ControlOutputs
 from graph_passes.cleanup.dead_nodes import DeadNodes
+from graph_passes.cleanup.sharded_gathers import ShardedGathers
 from graph_passes.cleanup.shared_scalars import SharedScalars
 from graph_passes.compilation.xla_close import XlaClose
 from graph_passes.compilation.xla_open import XlaOpen
@@ -22,6 +24,8 @@ PASSES: tuple[type[Pass], ...] = (
     SharedScalars,  # before packing: updates share a learning rate when it is one tensor
     UpdatePacking,  # before lookups: what an optimizer gathers from its slots is part of its update
     DeadNodes,  # here too: what only gradients read, now gone, must not hold up the packing of lookups
+    ShardedGathers,  # before lookups, which know a table in shards in one form only; after updates, which know none
+    ClippedGathers,  # after shards are one gather, whose rows may be clipped too
     PoolingPacking,  # before single lookups: the gather of distinct ids is part of a pooled lookup
     EmbeddingPacking,  # after canonicalize: most lookups that it packs were a read and a gather before
     DeadNodes,  # after the rewrites: takes away what the others left unread, such as shape chains and wraps of ids

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from graph_passes.analysis.constants import scalar
 from graph_passes.ir import CONTROL, UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
-from graph_passes.ir.op_defs import READERS
+from graph_passes.ir.op_defs import READERS, TABLE_GATHER
 
 _ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # ResourceHandle::ANONYMOUS_NAME: a new variable for each node
 _PASS_THROUGH = frozenset({"Identity", "IdentityN", "Enter", "Switch"})
@@ -103,6 +103,40 @@ def _handle_users(graph: Graph) -> list[tuple[Node, TensorRef]]:
     return [(node, ref) for _, _, node, ref in found]
 
 
+GATHERS = ("ResourceGather", TABLE_GATHER)
+"""Ops that gather rows of a table: of one variable, or of several that hold its rows."""
+
+
+class RowSource(NamedTuple):
+    """Where the rows of one table are read: in one variable, or spread over several (`picasso_tf/cc/kernels/shards.h`).
+
+    Attributes:
+        handles: of the variables, in order.
+        tables: the variables.
+        rows: 0: row i is row i // n of variable i % n, of n; else each holds so many consecutive rows.
+        extras: how many of the first variables hold one more.
+        max_norm: rows are clipped to it as they are read; 0: they are not.
+    """
+
+    handles: tuple[TensorRef, ...]
+    tables: tuple[Table, ...]
+    rows: int = 0
+    extras: int = 0
+    max_norm: float = 0.0
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return tuple(table.root for table in self.tables)
+
+
+def row_source(graph: Graph, gather: Node) -> RowSource:
+    """Where a gather, or a read, takes rows from."""
+    handles = gather.inputs[:-1] if gather.op == TABLE_GATHER else gather.inputs[:1]
+    tables = tuple(table_of(graph, handle) for handle in handles)
+    spread = gather.attr("shard_rows", 0), gather.attr("shard_extras", 0)
+    return RowSource(tuple(handles), tables, *spread, gather.attr("max_norm", 0.0))
+
+
 class Lookup(NamedTuple):
     """One gather of rows of a variable.
 
@@ -113,6 +147,7 @@ class Lookup(NamedTuple):
         ids: the row numbers, of any shape.
         read: the ReadVariableOp in between, None for a ResourceGather.
         dtype: dtype of the rows.
+        source: where the rows of the table are read; `table` is the first of its variables.
     """
 
     node: Node
@@ -121,6 +156,7 @@ class Lookup(NamedTuple):
     ids: TensorRef
     read: Node | None
     dtype: DType
+    source: RowSource
 
     def row_shape(self, graph: Graph) -> Shape:
         """Static shape of one row, from the table's or from the gather's own annotation."""
@@ -131,8 +167,9 @@ class Lookup(NamedTuple):
 
 
 def resource_lookups(graph: Graph) -> list[Lookup]:
-    """Every ResourceGather of the graph, by name."""
-    return [_resource_lookup(graph, node) for node in graph.of("ResourceGather")]
+    """Every gather of rows of a table, by name; see `GATHERS`."""
+    found = [_resource_lookup(graph, node) for node in graph.of(*GATHERS)]
+    return sorted(found, key=lambda lookup: lookup.node.name)
 
 
 def refreshed(graph: Graph, lookup: Lookup) -> Lookup:
@@ -141,8 +178,8 @@ def refreshed(graph: Graph, lookup: Lookup) -> Lookup:
 
 
 def _resource_lookup(graph: Graph, node: Node) -> Lookup:
-    handle, ids = node.inputs
-    return Lookup(node, handle, table_of(graph, handle), ids, None, node.attr("dtype"))
+    source = row_source(graph, node)
+    return Lookup(node, node.inputs[0], source.tables[0], node.inputs[-1], None, node.attr("dtype"), source)
 
 
 def read_lookups(graph: Graph) -> list[Lookup]:
@@ -153,7 +190,8 @@ def read_lookups(graph: Graph) -> list[Lookup]:
         if source.op == "ReadVariableOp" and source.name not in graph.fed:
             handle = source.inputs[0]
             dtype = node.attr("Tparams")
-            found.append(Lookup(node, handle, table_of(graph, handle), node.inputs[1], source, dtype))
+            rows = row_source(graph, source)
+            found.append(Lookup(node, handle, rows.tables[0], node.inputs[1], source, dtype, rows))
     return found
 
 

@@ -14,6 +14,7 @@ from graph_passes.ir.types import DType
 
 # Stateful for TensorFlow (their order against writes matters) but with no effect of their own: they can go when unread.
 READ_ONLY = frozenset({"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp"})
+TABLE_GATHER = "Picasso>TableGather"
 PACKED_LOOKUP = "Picasso>PackedLookup"
 PACKED_POOLED_LOOKUP = "Picasso>PackedPooledLookup"
 PACKED_SPARSE_UPDATE = "Picasso>PackedSparseUpdate"
@@ -21,11 +22,13 @@ PACKED_DENSE_UPDATE = "Picasso>PackedDenseUpdate"
 PACKED_TRANSFORMS = "Picasso>PackedTransforms"
 PACKED_CROSSES = "Picasso>PackedCrosses"
 PACKED_INDICATORS = "Picasso>PackedIndicators"
+PACKED_UPDATES = (PACKED_SPARSE_UPDATE, PACKED_DENSE_UPDATE)
 PACKED_OPS = (
-    *(PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS, PACKED_CROSSES, PACKED_INDICATORS),
-    *(PACKED_SPARSE_UPDATE, PACKED_DENSE_UPDATE),
+    *(TABLE_GATHER, PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS, PACKED_CROSSES, PACKED_INDICATORS),
+    *PACKED_UPDATES,
 )
-READERS = READ_ONLY | {PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS, "LookupTableFindV2", "LookupTableSizeV2"}
+READERS = READ_ONLY | {"LookupTableFindV2", "LookupTableSizeV2"}
+READERS |= {TABLE_GATHER, PACKED_LOOKUP, PACKED_POOLED_LOOKUP, PACKED_TRANSFORMS}
 # Not stateful for TensorFlow, but they raise errors or write into a buffer that they are given: they matter unread too.
 _ACTS = frozenset({"CheckNumerics", "CheckNumericsV2", "ControlTrigger", "_ParallelConcatUpdate"})
 _ACTS |= {f"{prefix}{name}" for prefix in ("", "_") for name in ("InplaceAdd", "InplaceSub", "InplaceUpdate")}

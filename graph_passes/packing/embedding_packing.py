@@ -13,7 +13,7 @@ from graph_passes.analysis.reachability import hidden_successors, levels
 from graph_passes.analysis.tables import Lookup, refreshed, resource_lookups
 from graph_passes.errors import ConfigError
 from graph_passes.ir import Graph
-from graph_passes.ir.op_defs import PACKED_LOOKUP, has_kernel
+from graph_passes.ir.op_defs import PACKED_LOOKUP, TABLE_GATHER, has_kernel
 from graph_passes.packing.lookup_emit import emit
 from graph_passes.packing.lookup_plan import LookupKey, Surroundings, plan_group
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
@@ -87,7 +87,7 @@ class EmbeddingPacking(Pass):
         for group in groups:
             members = [refreshed(graph, lookup) for lookup in group.members]  # an earlier pack may have rewired them
             plan = plan_group(graph, members, group.level, around)
-            if len(group.members) == 1 and not plan.joins and not _outgrows_cache(members[0]):
+            if len(group.members) == 1 and not plan.joins and not _gains_alone(members[0]):
                 report.declined.append(Declined("single_lookup", group.members[0].node.name))
             elif not context.take_fuel():
                 report.declined += [Declined("out_of_fuel", m.node.name) for m in group.members]
@@ -102,8 +102,13 @@ class EmbeddingPacking(Pass):
         return PassResult(graph, report)
 
 
-def _outgrows_cache(lookup: Lookup) -> bool:
-    """Whether a table is too large for a core's cache, so that even a lone lookup gains from prefetched rows."""
+def _gains_alone(lookup: Lookup) -> bool:
+    """Whether even a lone lookup gains: from prefetched rows, where its table is too large for a core's cache.
+
+    A gather from shards or of clipped rows has gained already; as a pack it is reported so.
+    """
+    if lookup.node.op == TABLE_GATHER:
+        return True
     elements = lookup.table.shape.elements()
     return elements is not None and elements * tf.dtypes.as_dtype(str(lookup.dtype)).size > _CACHE_BYTES
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from graph_passes.analysis.tables import Lookup
+from graph_passes.analysis.tables import Lookup, RowSource
 from graph_passes.ir import DType, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_LOOKUP
 from graph_passes.rewrite.ids import IdsSource
-from graph_passes.rewrite.packed_nodes import Numbers
+from graph_passes.rewrite.packed_nodes import Numbers, Tables, source_attrs
 
 
 class PackedLookupNode:
@@ -25,13 +25,13 @@ class PackedLookupNode:
     def __init__(self, name: str, dtype: DType):
         self.name = name
         self._dtype = dtype
-        self._tables: Numbers[str] = Numbers()
-        self._handles: list[TensorRef] = []
+        self._tables = Tables()
         self._ids: Numbers[TensorRef] = Numbers()
         self._ids_types: list[DType] = []
         self._dense: Numbers[TensorRef] = Numbers()
-        self._lookups: Numbers[tuple[int, int, int, int, int, bool]] = Numbers()
+        self._lookups: Numbers[tuple[int, int, int, int, int, bool, int, int, float]] = Numbers()
         self._lookup_names: list[str] = []
+        self._lookup_sources: list[RowSource] = []
         self._pieces: list[tuple[int, int, int]] = []
         self._outputs: list[Shape] = []
         self._shape_numbers: Numbers[Hashable] = Numbers()
@@ -39,15 +39,15 @@ class PackedLookupNode:
 
     def add_lookup(self, lookup: Lookup, source: IdsSource) -> int:
         """The number of a lookup; the same rows of the same table have one number."""
-        table = self._tables.of(lookup.table.root)
-        if table == len(self._handles):
-            self._handles.append(lookup.handle)
+        table = self._tables.of(lookup.source)
         ids = self._ids.of(source.ref)
         if ids == len(self._ids_types):
             self._ids_types.append(source.dtype)
-        number = self._lookups.of((table, ids, source.column, source.columns, source.wrap, source.narrow))
+        read = (source.column, source.columns, source.wrap, source.narrow)
+        number = self._lookups.of((table, ids, *read, *lookup.source[2:]))
         if number == len(self._lookup_names):
             self._lookup_names.append(lookup.node.name)
+            self._lookup_sources.append(lookup.source)
         return number
 
     def dense_source(self, ref: TensorRef) -> int:
@@ -77,11 +77,11 @@ class PackedLookupNode:
     def node(self, controls: Sequence[str], device: str) -> Node:
         """The node, once all is added."""
         columns: list[list[Any]] = [list(column) for column in zip(*self._lookups, strict=True)]
-        tables, ids, column, count, wrap, narrow = columns
+        tables, ids, column, count, wrap, narrow = columns[:6]
         output, source, width = (list(part) for part in zip(*self._pieces, strict=True))
         attrs: dict[str, Any] = {
             "dtype": self._dtype,
-            "num_tables": len(self._handles),
+            "num_tables": len(self._tables.handles),
             "ids_types": self._ids_types,
             "num_dense": len(self._dense),
             "num_outputs": len(self._outputs),
@@ -99,6 +99,8 @@ class PackedLookupNode:
             "output_shapes": self._outputs,
             "shape_lookup": [lookup for lookup, _ in self._shapes],
             "shape_templates": [shape for _, shape in self._shapes],
+            **source_attrs(self._lookup_sources),
             "_output_shapes": self._outputs + [Shape((shape.rank,)) for _, shape in self._shapes],
         }
-        return Node(self.name, PACKED_LOOKUP, [*self._handles, *self._ids, *self._dense], controls, device, attrs)
+        inputs = [*self._tables.handles, *self._ids, *self._dense]
+        return Node(self.name, PACKED_LOOKUP, inputs, controls, device, attrs)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from graph_passes.ir import DType, Graph, Mutation, Node, Shape, TensorRef
+from graph_passes.ir import Graph, Mutation, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP
 from graph_passes.packing.lookup_plan import Join, Piece, Surroundings, View, find_join, join_candidates
-from graph_passes.rewrite.packed_nodes import Numbers, packed_name, retire, substitute
+from graph_passes.packing.pooled_shapes import ServedShape, serve_shape, served_shapes
+from graph_passes.rewrite.packed_nodes import Numbers, Tables, packed_name, retire, source_attrs, substitute
 from graph_passes.rewrite.pooled import PooledLookup, only_leads_to
 
 
@@ -24,14 +23,14 @@ class PoolingPlan:
         joins: concatenations that it writes itself.
         separate: members that get an output of their own.
         dead: shape arithmetic on what goes, that nothing else reads.
-        shape_readers: for each Shape of rows that go, of which lookup's.
+        shapes: of rows inside the chains, by the Shape nodes that ask for them; see `pooled_shapes`.
     """
 
     lookups: Sequence[PooledLookup]
     joins: list[Join]
     separate: list[int]
     dead: list[str]
-    shape_readers: dict[str, int]
+    shapes: dict[str, ServedShape]
 
 
 def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, around: Surroundings) -> PoolingPlan:
@@ -50,9 +49,10 @@ def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, arou
         if isinstance(join, Join) and all(_is_row(graph, lookups, piece) for piece in join.pieces):
             joins[node.name] = join
     dead: set[str] = set()
-    shape_readers: dict[str, int] = {}
+    shapes: dict[str, ServedShape] = {}
     separate = set()
     for index, lookup in enumerate(lookups):
+        served = served_shapes(graph, lookup)
         for part in lookup.chain:
             is_result = part in lookup.results
             if is_result and part.name in graph.kept_for_data:
@@ -60,18 +60,17 @@ def plan_pooling(graph: Graph, lookups: Sequence[PooledLookup], level: int, arou
             for use in graph.uses_of(TensorRef(part.name)):
                 if use.node.name in chain or (is_result and use.node.name in joins):
                     continue
-                if not is_result and lookup.in_other_order and lookup.serves_shape_of(part, use.node):
-                    shape_readers[use.node.name] = index
-                    continue
                 only = only_leads_to(graph, use.node.name, chain)
-                if only is None:
+                if only is None and use.node.name in served:
+                    shapes[use.node.name] = served[use.node.name]
+                elif only is None:
                     separate.add(index)
                 dead |= only or set()
     # A member that has other readers too is written for all of them once, and its concatenations stay.
     kept = [join for join in joins.values() if separate.isdisjoint(piece.lookup for piece in join.pieces)]
     joined = {piece.lookup for join in kept for piece in join.pieces}
     alone = [index for index in range(len(lookups)) if index in separate or index not in joined]
-    return PoolingPlan(lookups, kept, alone, sorted(dead - set(shape_readers)), shape_readers)
+    return PoolingPlan(lookups, kept, alone, sorted(dead), shapes)
 
 
 def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
@@ -92,29 +91,11 @@ def emit_pooling(graph: Graph, plan: PoolingPlan) -> tuple[Graph, str]:
             if part is lookup.sum and index in outputs:
                 mutation.redirect(TensorRef(part.name), TensorRef(name, outputs[index]))  # for `SHAPE_READERS`
             retire(graph, mutation, part, name)
+    for reader, shape in plan.shapes.items():
+        serve_shape(graph, mutation, graph.nodes[reader], shape)
     for other in plan.dead:
         mutation.remove(other)
-    for reader, index in plan.shape_readers.items():
-        _state_shape(graph, mutation, graph.nodes[reader], lookups[index])
     return mutation.apply(), name
-
-
-def _state_shape(graph: Graph, mutation: Mutation, reader: Node, lookup: PooledLookup) -> None:
-    """Lets a Shape of rows, one for each id, put it together from that of the ids and the width."""
-    out, device = reader.attr("out_type", DType("int32")), reader.device
-    source = lookup.source
-    ids = lookup.ids if source is None or source.column >= 0 else source.ref
-    of_ids = mutation.unique_name(f"{reader.name}/picasso/ids")
-    mutation.add(Node(of_ids, "Shape", [ids], (), device, {"T": graph.dtype_of(ids), "out_type": out}))
-    parts = [TensorRef(of_ids)]
-    for what, value in (("width", np.array([lookup.row_shape(graph).elements()])), ("axis", np.array(0))):
-        name = mutation.unique_name(f"{reader.name}/picasso/{what}")
-        dtype = DType("int32") if what == "axis" else out
-        # What it waits for ties it to the branch or loop of the ids.
-        mutation.add(Node(name, "Const", (), [of_ids], device, {"dtype": dtype, "value": value.astype(str(dtype))}))
-        parts.append(TensorRef(name))
-    attrs = {"N": 2, "T": out, "Tidx": DType("int32"), "_output_shapes": [reader.output_shape()]}
-    mutation.replace(Node(reader.name, "ConcatV2", parts, reader.controls, device, attrs))
 
 
 def _is_row(graph: Graph, lookups: Sequence[PooledLookup], piece: Piece) -> bool:
@@ -131,16 +112,14 @@ def _shape(graph: Graph, lookup: PooledLookup) -> Shape:
 def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
     """The packed op; see cc/ops/packed_pooled_lookup.cc."""
     lookups = plan.lookups
-    tables: Numbers[str] = Numbers()
-    handles: list[TensorRef] = []
+    tables = Tables()
     ids: Numbers[TensorRef] = Numbers()
     segments: Numbers[TensorRef] = Numbers()
     rows: Numbers[TensorRef] = Numbers()
     dense: Numbers[TensorRef] = Numbers()
     weights: Numbers[TensorRef] = Numbers()
     for lookup in lookups:
-        if tables.of(lookup.table.root) == len(handles):
-            handles.append(lookup.handle)
+        tables.of(lookup.source)
         ids.of(lookup.read_ids)
         if lookup.segments is not None:
             segments.of(lookup.segments)
@@ -159,7 +138,7 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
     shapes = [join.shape for join in plan.joins] + [_shape(graph, lookups[index]) for index in plan.separate]
     attrs: dict[str, Any] = {
         "dtype": lookups[0].dtype,
-        "num_tables": len(handles),
+        "num_tables": len(tables.handles),
         "ids_types": [graph.dtype_of(ref) for ref in ids],
         "segments_types": [graph.dtype_of(ref) for ref in segments],
         "segments_are_splits": [ref in splits for ref in segments],
@@ -167,7 +146,7 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
         "num_dense": len(dense),
         "num_outputs": len(shapes),
         "lookup_names": [lookup.name.encode() for lookup in lookups],
-        "lookup_table": [tables[lookup.table.root] for lookup in lookups],
+        "lookup_table": [tables.of(lookup.source) for lookup in lookups],
         "lookup_ids": [ids[lookup.read_ids] for lookup in lookups],
         "lookup_segments": [-1 if lookup.segments is None else segments[lookup.segments] for lookup in lookups],
         "lookup_rows": [-1 if lookup.rows is None else rows[lookup.rows] for lookup in lookups],
@@ -180,13 +159,14 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
         "output_shapes": shapes,
         "_output_shapes": shapes,
     }
+    attrs |= source_attrs([lookup.source for lookup in lookups])
     if any(lookup.sort for lookup in lookups):
         attrs["lookup_sort"] = [lookup.sort for lookup in lookups]
     if splits:
         attrs["lookup_in_turn"] = [lookup.splits for lookup in lookups]
-    if any(lookup.source is not None for lookup in lookups):
+    if any(lookup.ids_source is not None for lookup in lookups):
         for field, default in (("column", -1), ("columns", 0), ("wrap", 0), ("narrow", False)):
-            read = [default if lookup.source is None else getattr(lookup.source, field) for lookup in lookups]
+            read = [default if lookup.ids_source is None else getattr(lookup.ids_source, field) for lookup in lookups]
             attrs[f"lookup_{field}"] = read
     if weights:
         attrs["weights_types"] = [graph.dtype_of(ref) for ref in weights]
@@ -194,5 +174,5 @@ def _node(graph: Graph, name: str, plan: PoolingPlan) -> Node:
         attrs["lookup_drop_weightless"] = [lookup.drop_weightless for lookup in lookups]
     waits_for = [part for lookup in lookups for part in lookup.chain] + [join.node for join in plan.joins]
     controls = list(dict.fromkeys(name for node in waits_for for name in node.controls))
-    inputs = [*handles, *ids, *segments, *rows, *dense, *weights]
+    inputs = [*tables.handles, *ids, *segments, *rows, *dense, *weights]
     return Node(name, PACKED_POOLED_LOOKUP, inputs, controls, lookups[0].sum.device, attrs)

@@ -11,7 +11,7 @@ from graph_passes.rewrite.pooled import PooledLookup
 
 def chain_inputs(lookup: PooledLookup) -> list[str]:
     """Nodes that a packed lookup will read or wait for."""
-    refs = [lookup.handle, *lookup.inputs]
+    refs = [*lookup.source.handles, *lookup.inputs]
     controls = [name for part in lookup.chain for name in part.controls]
     return list(dict.fromkeys([*(ref.node for ref in refs), *controls]))
 

@@ -11,12 +11,13 @@ from graph_passes.analysis.registered_kernels import in_host_memory
 from graph_passes.ir import Graph, TensorRef
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP, has_kernel
 from graph_passes.packing.lookup_plan import LookupKey, Surroundings
+from graph_passes.packing.pooled_shapes import served_shapes
 from graph_passes.packing.pooling_emit import emit_pooling, plan_pooling
 from graph_passes.packing.pooling_levels import chain_levels
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
 from graph_passes.rewrite.packed_nodes import DTYPES
-from graph_passes.rewrite.pooled import PooledLookup, only_leads_to, pooled_lookups
+from graph_passes.rewrite.pooled import SHAPE_READERS, PooledLookup, only_leads_to, pooled_lookups
 from graph_passes.rewrite.pooled_others import other_pools
 
 AXIS_DTYPES = ("float32", "float64")  # TensorFlow's reductions round some sums of half types after each addition
@@ -26,9 +27,10 @@ AXIS_DTYPES = ("float32", "float64")  # TensorFlow's reductions round some sums 
 class PoolingPacking(Pass):
     """Packs the chains of `embedding_lookup_sparse` and `safe_embedding_lookup_sparse` into `Picasso>PackedPooledLookup`.
 
-    So are sums and means along axis 1 of the rows of a matrix of ids, and sums of the rows of ragged ids. The packed op reads ids and indices of the SparseTensors where they are; what was between them and the sums (which
-    ids are valid, which rows are empty, which ids are distinct) is left without readers. A chain stays
-    as it is where something else reads what is summed, such as a gradient that is not packed.
+    So are sums and means along axis 1 of the rows of a matrix of ids, and sums of the rows of ragged ids. The packed op
+    reads ids and indices of the SparseTensors where they are; what was between them and the sums (which ids are valid,
+    which rows are empty, which ids are distinct) is left without readers. A chain stays as it is where something else
+    reads what is summed, such as a gradient that is not packed.
 
     Args:
         max_group_size: the most lookups in one pack; None: no limit.
@@ -120,9 +122,9 @@ def _why_not(graph: Graph, lookup: PooledLookup, home: str) -> Declined | None:
         return Declined("other_device", name, "The table and the sum are on different devices.")
     if kind != "CPU" and (rows := _rows_on_device(graph, lookup)):
         return Declined("rows_on_device", name, rows)
-    if not lookup.table.traceable:
+    if not all(table.traceable for table in lookup.source.tables):
         return Declined("handle_not_traceable", name)
-    if len(lookup.table.shape.dims or ()) != 2 or not lookup.row_shape(graph).elements():
+    if len(lookup.source.tables[0].shape.dims or ()) != 2 or not lookup.row_shape(graph).elements():
         return Declined("row_shape", name)
     if any(part.name in graph.fed for part in lookup.chain):
         return Declined("fed", name)
@@ -141,14 +143,16 @@ def _rows_on_device(graph: Graph, lookup: PooledLookup) -> str:
 def _other_reader(graph: Graph, lookup: PooledLookup) -> str | None:
     """What else, if anything, needs the rows that are summed, or the sum before its empty rows are zeroed."""
     chain = {part.name for part in lookup.chain}
-    results = {part.name for part in lookup.results}
+    results, served = {part.name for part in lookup.results}, served_shapes(graph, lookup)
     for part in lookup.chain:
         if part.name in results:
             continue
         if part.name in graph.kept_for_data:
             return "the caller"
         for use in graph.uses_of(TensorRef(part.name)):
-            if lookup.serves_shape_of(part, use.node):
+            if part is lookup.sum and use.node.op in SHAPE_READERS:
+                continue  # it may as well read the result
+            if use.node.name in served:
                 continue
             if use.node.name not in chain and only_leads_to(graph, use.node.name, chain) is None:
                 return f"{use.node.op} '{use.node.name}'"

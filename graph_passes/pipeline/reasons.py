@@ -26,10 +26,10 @@ REASONS: dict[str, str] = {
     "gradient_needed": "Something else, such as a gradient that is not packed, reads what is summed.",
     "ragged_reduction": "It reduces rows of a table as ragged tensors do, in a form that packed lookups do not know.",
     "row_shape": "The rows of the table are no vectors of a known width.",
-    "rows_changed": "Rows of a table are changed, such as clipped by `max_norm`, before they are combined.",
+    "rows_changed": "Rows of a table are changed before they are combined, in a way that packed lookups do not know.",
     "rows_on_device": "On a GPU: how many rows it gives is not known in host memory, and each step would wait for it.",
     "segment_reduction": "It combines rows of a table by an op that packed pooled lookups do not know.",
-    "sharded_table": "It combines rows of a table that is sharded over several variables.",
+    "sharded_table": "Rows of several variables are brought together in a way that packed lookups do not know.",
     "weighted_form": "Rows of a table are multiplied by weights and combined in a way that packed lookups do not know.",
     # cross_packing
     "string_cross": "The cross gives strings, which packed crosses do not: they give hashes.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from graph_passes.analysis.constants import scalar
+from graph_passes.analysis.tables import GATHERS
 from graph_passes.ir import Graph, Node, TensorRef
 
 HALF_TYPES = ("float16", "bfloat16")
@@ -14,7 +15,7 @@ class GatheredRows(NamedTuple):
     """Where rows come from.
 
     Attributes:
-        gather: the ResourceGather, or the ReadVariableOp of the whole table.
+        gather: one of `GATHERS`, or the ReadVariableOp of the whole table.
         ids: row numbers.
         inner: what stands between the gather and the rows, upstream first.
     """
@@ -31,9 +32,9 @@ def ids_of_places(graph: Graph, gather: Node, places: TensorRef) -> TensorRef | 
     if gather.op == "ReadVariableOp":
         return places
     unique = graph.producer(places)
-    if gather.op != "ResourceGather" or gather.attr("batch_dims", 0) or unique.op not in ("Unique", "UniqueV2"):
+    if gather.op not in GATHERS or gather.attr("batch_dims", 0) or unique.op not in ("Unique", "UniqueV2"):
         return None
-    if gather.inputs[1] != TensorRef(unique.name) or places != TensorRef(unique.name, 1):
+    if gather.inputs[-1] != TensorRef(unique.name) or places != TensorRef(unique.name, 1):
         return None
     return None if unique.name in graph.fed else unique.inputs[0]
 
@@ -48,8 +49,8 @@ def gathered_rows(graph: Graph, ref: TensorRef) -> GatheredRows | None:
             return None  # any other cast may change a value
         found = gathered_rows(graph, node.inputs[0])
         return None if found is None else found._replace(inner=(*found.inner, node))
-    if node.op == "ResourceGather":
-        return None if node.attr("batch_dims", 0) else GatheredRows(node, node.inputs[1])
+    if node.op in GATHERS:
+        return None if node.attr("batch_dims", 0) else GatheredRows(node, node.inputs[-1])
     if node.op != "GatherV2" or node.attr("batch_dims", 0) or scalar(graph, node.inputs[2]) != 0:
         return None
     gather = graph.producer(node.inputs[0])

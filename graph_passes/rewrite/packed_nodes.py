@@ -6,6 +6,7 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
+from graph_passes.analysis.tables import RowSource
 from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
@@ -19,6 +20,37 @@ class Numbers(dict[T, int]):
 
     def of(self, key: T) -> int:
         return self.setdefault(key, len(self))
+
+
+class Tables:
+    """Numbers the tables of a packed op: each stands for its variables, which are inputs of the op one after the other.
+
+    Attributes:
+        handles: the inputs.
+    """
+
+    def __init__(self) -> None:
+        self.handles: list[TensorRef] = []
+        self._first: dict[tuple[str, ...], int] = {}
+
+    def of(self, source: RowSource) -> int:
+        """The number of the first of the variables that hold the rows of a table."""
+        if source.roots not in self._first:
+            self._first[source.roots] = len(self.handles)
+            self.handles += source.handles
+        return self._first[source.roots]
+
+
+def source_attrs(sources: Sequence[RowSource]) -> dict[str, Any]:
+    """The attributes of a packed op that say how tables are spread over variables and how rows are clipped, if any."""
+    attrs: dict[str, Any] = {}
+    if any(len(source.handles) > 1 for source in sources):
+        attrs["lookup_shards"] = [len(source.handles) for source in sources]
+        attrs["lookup_shard_rows"] = [source.rows for source in sources]
+        attrs["lookup_shard_extras"] = [source.extras for source in sources]
+    if any(source.max_norm for source in sources):
+        attrs["lookup_max_norm"] = [source.max_norm for source in sources]
+    return attrs
 
 
 def packed_name(graph: Graph, pass_name: str, members: Sequence[str]) -> str:

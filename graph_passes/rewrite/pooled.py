@@ -17,7 +17,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from graph_passes.analysis.stated_dims import stated_dims
-from graph_passes.analysis.tables import Table, table_of
+from graph_passes.analysis.tables import RowSource, row_source
 from graph_passes.ir import CONTROL, UNKNOWN_SHAPE, DType, Graph, Node, Shape, TensorRef
 from graph_passes.ir.op_defs import can_drop
 from graph_passes.rewrite.gathered_rows import ids_of_places
@@ -48,9 +48,8 @@ class PooledLookup(NamedTuple):
     Attributes:
         results: the nodes that hold its result, [rows, width]: one, and reshapes of it that change nothing.
         sum: the SparseSegment op, or the last of the ops that combine weighted rows.
-        gather: the ResourceGather of the distinct ids' rows, or the ReadVariableOp of the whole table.
-        handle: the table's resource handle.
-        table: the variable.
+        gather: the gather of the distinct ids' rows, or the ReadVariableOp of the whole table.
+        source: where the rows of the table are read.
         ids: row numbers, [ids]; or [examples, length] where `segments` is None.
         segments: the output row of each id, [ids], or the indices of a SparseTensor, [ids, 2]; None: each row of ids
             is of one output row.
@@ -62,15 +61,14 @@ class PooledLookup(NamedTuple):
         weights: one for each id, or bools: whether its row counts, or else zeros; None: there are none.
         drop_weightless: whether ids whose weight is not above 0 are left out.
         inner: what stands between `gather` and `sum`, upstream first.
-        source: how ids are read, where `segments` is None.
+        ids_source: how ids are read, where `segments` is None.
         splits: whether `segments` are row splits, [rows + 1]; rows of the table are then added in turn.
     """
 
     results: tuple[Node, ...]
     sum: Node
     gather: Node
-    handle: TensorRef
-    table: Table
+    source: RowSource
     ids: TensorRef
     segments: TensorRef | None
     rows: TensorRef | None
@@ -81,24 +79,18 @@ class PooledLookup(NamedTuple):
     weights: TensorRef | None = None
     drop_weightless: bool = False
     inner: tuple[Node, ...] = ()
-    source: IdsSource | None = None
+    ids_source: IdsSource | None = None
     splits: bool = False
 
     @property
     def read_ids(self) -> TensorRef:
         """The ids as the packed lookup reads them."""
-        return self.ids if self.source is None else self.source.ref
+        return self.ids if self.ids_source is None else self.ids_source.ref
 
     @property
     def inputs(self) -> tuple[TensorRef, ...]:
         """All that a packed lookup reads, but the table."""
         return tuple(ref for ref in (self.read_ids, self.segments, self.rows, self.weights) if ref is not None)
-
-    def serves_shape_of(self, part: Node, reader: Node) -> bool:
-        """Whether `reader` asks for nothing but the shape of `part`, which sizes of other tensors tell."""
-        if part is self.sum:
-            return reader.op in SHAPE_READERS  # it may as well read the result
-        return self.in_other_order and reader.op == "Shape"
 
     @property
     def in_other_order(self) -> bool:
@@ -122,7 +114,8 @@ class PooledLookup(NamedTuple):
 
     def row_shape(self, graph: Graph) -> Shape:
         """Static shape of one row of the table."""
-        return Shape(self.table.shape.dims[1:]) if self.table.shape.dims else UNKNOWN_SHAPE
+        dims = self.source.tables[0].shape.dims
+        return Shape(dims[1:]) if dims else UNKNOWN_SHAPE
 
 
 def pooled_lookups(graph: Graph) -> list[PooledLookup]:
@@ -157,11 +150,10 @@ def _pooled(graph: Graph, node: Node) -> PooledLookup | None:
     ids = ids_of_places(graph, gather, node.inputs[1])
     if ids is None or graph.shape(ids).rank != 1 or node.name in graph.fed:
         return None
-    handle = gather.inputs[0]
     combiner = COMBINERS[node.op.removesuffix("WithNumSegments")]
     rows = node.inputs[3] if node.op.endswith("WithNumSegments") else None
     segments = sparse_rows(graph, node.inputs[2])
-    lookup = PooledLookup((node,), node, gather, handle, table_of(graph, handle), ids, segments, rows, combiner)
+    lookup = PooledLookup((node,), node, gather, row_source(graph, gather), ids, segments, rows, combiner)
     return _complete(graph, lookup if rows is not None else _with_filled_rows(graph, lookup))
 
 
@@ -169,11 +161,9 @@ def _weighted(graph: Graph, node: Node) -> PooledLookup | None:
     found = weighted_sum(graph, node)
     if found is None or graph.shape(found.rows.ids).rank != 1:
         return None
-    gather, handle = found.rows.gather, found.rows.gather.inputs[0]
-    segments, table = sparse_rows(graph, found.segments), table_of(graph, handle)
-    lookup = PooledLookup(
-        (found.result,), found.result, gather, handle, table, found.rows.ids, segments, None, found.combiner
-    )
+    gather, segments = found.rows.gather, sparse_rows(graph, found.segments)
+    source = row_source(graph, gather)
+    lookup = PooledLookup((found.result,), found.result, gather, source, found.rows.ids, segments, None, found.combiner)
     lookup = lookup._replace(inner=found.inner, weights=found.weights)
     return _complete(graph, _with_filled_rows(graph, lookup))
 
@@ -182,10 +172,9 @@ def _along_axis(graph: Graph, node: Node) -> PooledLookup | None:
     found = axis_sum(graph, node)
     if found is None:
         return None
-    gather = found.rows.gather
-    handle, combiner = gather.inputs[0], AXIS_SUMS[node.op]
-    lookup = PooledLookup((node,), node, gather, handle, table_of(graph, handle), found.rows.ids, None, None, combiner)
-    return _complete(graph, lookup._replace(inner=found.inner, weights=found.weights, source=found.source))
+    gather, combiner = found.rows.gather, AXIS_SUMS[node.op]
+    lookup = PooledLookup((node,), node, gather, row_source(graph, gather), found.rows.ids, None, None, combiner)
+    return _complete(graph, lookup._replace(inner=found.inner, weights=found.weights, ids_source=found.source))
 
 
 def _ragged(graph: Graph, node: Node) -> PooledLookup | None:
@@ -193,8 +182,7 @@ def _ragged(graph: Graph, node: Node) -> PooledLookup | None:
     if found is None:
         return None
     gather, ids = found.rows.gather, found.rows.ids
-    handle = gather.inputs[0]
-    lookup = PooledLookup((node,), node, gather, handle, table_of(graph, handle), ids, found.splits, None, "sum")
+    lookup = PooledLookup((node,), node, gather, row_source(graph, gather), ids, found.splits, None, "sum")
     return _complete(graph, lookup._replace(inner=found.inner, weights=found.weights, splits=True))
 
 

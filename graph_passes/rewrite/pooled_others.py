@@ -9,13 +9,13 @@ from graph_passes.analysis.constants import constant
 from graph_passes.ir import Graph, Node, TensorRef
 from graph_passes.rewrite.elementwise import ELEMENTWISE
 from graph_passes.rewrite.ids import RESHAPES
+from graph_passes.rewrite.sharded_rows import STITCHES
 
 _KINDS = ("Sum", "Mean", "SqrtN", "Prod", "Max", "Min")
 _UNSORTED = tuple(f"UnsortedSegment{kind}" for kind in _KINDS)
 _SPARSE = tuple(f"SparseSegment{kind}{more}" for kind in _KINDS for more in ("", "WithNumSegments"))
 _SEGMENT_OPS = (*_UNSORTED, *_SPARSE, *(f"Segment{kind}{version}" for kind in _KINDS for version in ("", "V2")))
 _REDUCTIONS = ("Sum", "Mean", "Prod", "Max", "Min")
-_STITCHES = ("DynamicStitch", "ParallelDynamicStitch")
 _SOURCES = ("ResourceGather", "ReadVariableOp")
 _MOST_STEPS = 16  # between the rows and the op: clipping them to a norm takes eight
 
@@ -57,7 +57,7 @@ def _why(graph: Graph, node: Node, path: list[Node]) -> tuple[str, str]:
     gather, *between = path
     if node.op in _UNSORTED:
         return "ragged_reduction", f"It is {node.op} of rows of '{gather.name}', as reductions of ragged tensors are."
-    stitched = [other for other in between if other.op in _STITCHES]
+    stitched = [other for other in between if other.op in STITCHES]
     if stitched:
         return "sharded_table", f"'{stitched[0].name}' brings together rows of several shards."
     columns = [other for other in between if other.op == "Mul" and _has_column(graph, other)]
@@ -108,6 +108,6 @@ def _rows_of(node: Node) -> tuple[TensorRef, ...]:
     """The inputs that a node may take rows from."""
     if node.op in ELEMENTWISE:
         return node.inputs
-    if node.op in _STITCHES:
+    if node.op in STITCHES:
         return node.inputs[len(node.inputs) // 2 :]
     return node.inputs[:1] if node.op in ("Cast", "Identity", "GatherV2", *RESHAPES) else ()

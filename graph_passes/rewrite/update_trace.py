@@ -21,9 +21,9 @@ from graph_passes.analysis.update_expressions import (
     Expressions,
 )
 from graph_passes.ir import Graph, Node, TensorRef, product
-from graph_passes.rewrite.axis_gradients import shared_rows
 from graph_passes.rewrite.elementwise import COMPOSITION, ELEMENTWISE, OF_UNIQUE_ROWS
-from graph_passes.rewrite.gradients import GradientSource, trace_gradient
+from graph_passes.rewrite.gradients import GradientSource
+from graph_passes.rewrite.id_gradients import id_gradient
 from graph_passes.rewrite.ids import RESHAPES
 from graph_passes.rewrite.pooled_gradients import PACKET, POOLING_GRADIENTS, pooled_gradient
 from graph_passes.rewrite.statement import NotPackable, Statement
@@ -206,6 +206,9 @@ class Tracer:
             return self._expressions.make(ops[node.op], *args)
         if len(args) > _MAX_ADDENDS:
             raise NotPackable("update_arithmetic", f"'{node.name}' adds more than {_MAX_ADDENDS} tensors.")
+        if len(set(args)) > 1 and len(args) > 2 and len(graph.uses_of(node.inputs[0])) > 1:
+            # AddN begins with an input whose memory it may write to, which the first one's then is not.
+            raise NotPackable("update_arithmetic", f"'{node.name}' may add its tensors in another order.")
         total = args[0]
         for arg in args[1:]:
             total = self._expressions.make("add", total, arg)
@@ -280,18 +283,15 @@ class Tracer:
         assert ids is not None
         if not row:
             raise NotPackable("update_arithmetic", "The width of the table is not known.")
+        may_pool = self._takes_pools()
         if not ids.joined:
-            return self._expressions.leaf(GRADIENT, (self._gradient_rows(ref, row, ids.ref),))
+            return self._expressions.leaf(GRADIENT, (id_gradient(self._graph, ref, row, ids.ref, may_pool),))
         node = self._graph.producer(ref)
         if node.op != "ConcatV2" or len(node.inputs) != len(ids.segments) + 1 or node.name in self._graph.fed:
             raise NotPackable("parts_differ")
         parts = zip(node.inputs[:-1], ids.segments, strict=True)
-        return self._expressions.leaf(GRADIENT, tuple(self._gradient_rows(part, row, of.ref) for part, of in parts))
-
-    def _gradient_rows(self, ref: TensorRef, row: int, ids: TensorRef) -> GradientSource:
-        """Where gradient rows are read, one for each id: perhaps where ids that were pooled share them."""
-        found = shared_rows(self._graph, ref, row, ids) if self._takes_pools() else None
-        return trace_gradient(self._graph, ref, row) if found is None else found
+        gradients = tuple(id_gradient(self._graph, part, row, of.ref, may_pool) for part, of in parts)
+        return self._expressions.leaf(GRADIENT, gradients)
 
 
 def _agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:

@@ -27,7 +27,7 @@ RAW = {
     multi_hot_situations.empty_batches: 2,
     multi_hot_situations.negative_ids_of_a_bag: 2,
     multi_hot_situations.tables_of_other_dtypes: 2,
-    situations.a_list_of_tables: 2,
+    situations.a_list_of_tables: 1,
     situations.writes_between_reads: 2,
     situations.frozen_and_constant_tables: 3,
     situations.the_same_lookup_twice: 3,

@@ -218,17 +218,21 @@ def test_gathered_rows_that_something_else_reads_stay() -> None:
     check_rewrite(PoolingPacking(), text, None, declined={"a": "gradient_needed"})
 
 
-def test_a_chain_that_a_gradient_is_taken_through_stays() -> None:
+def test_a_chain_whose_rows_a_gradient_reads_stays() -> None:
+    gradient = "g = Neg(a/gather) {T = float32} -> <?,4>"
+    text = graph(BASE, PLAIN, gradient, fetches=["a", "g"])
+    check_rewrite(PoolingPacking(), text, None, declined={"a": "gradient_needed"})
+
+
+def test_a_gradient_of_distinct_rows_asks_only_for_their_number() -> None:
     types = "{T = float32, Tidx = int32, Tsegmentids = int64}"
     shape = "n = Shape(a/gather) {T = float32, out_type = int32} -> <2>"
     count = "count = GatherV2(n, zero, zero) {Taxis = int32, Tindices = int32, Tparams = int32, batch_dims = 0} -> <>"
     gradient = f"g = SparseSegmentMeanGrad(a, a/unique:1, a/rows, count) {types} -> <?,4>"
-    check_rewrite(
-        PoolingPacking(),
-        graph(BASE, PLAIN, shape, count, gradient, fetches=["g"]),
-        None,
-        declined={"a": "gradient_needed"},
-    )
+    (node,), others, _ = packed(PLAIN, shape, count, gradient, fetches=["g"])
+    assert others["n"].op == "ConcatV2"
+    assert others["g"].inputs[0].node == node.name
+    assert "a/gather" not in others
 
 
 @pytest.mark.parametrize(

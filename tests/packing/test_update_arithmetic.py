@@ -92,6 +92,10 @@ def test_comparisons_and_selections(test: str, select: str) -> None:
             [f"x = AddN({', '.join(['sums'] * 9)}) {{N = 9, T = float32}} -> <?,4>"],
             "'x' adds more than 8 tensors.",
         ),
+        (  # AddN writes into the memory of `n`, and begins with it
+            [op("n", "Neg", "sums"), "x = AddN(sums, sums, n) {N = 3, T = float32} -> <?,4>"],
+            "'x' may add its tensors in another order.",
+        ),
         (
             ['x = _UnaryOpsComposition(sums) {T = float32, op_names = ["Square", "Tanh"]} -> <?,4>'],
             "Nothing is known about Tanh in 'x'.",

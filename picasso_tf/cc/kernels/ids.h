@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "picasso_tf/cc/kernels/shards.h"
+
 #if defined(__CUDACC__)
 #define PICASSO_HOST_DEVICE __host__ __device__
 #else
@@ -25,6 +27,7 @@ enum class IdKind : int32_t {
 // Ids that select rows of one table.
 struct IdList {
   int64_t table_rows = 0;
+  const Shards* shards = nullptr;  // of the table; null: it is one variable. On CPU only
 
   // Id number j stands at (j / ids_columns) * ids_pitch + ids_first +
   // j % ids_columns: columns of a row-major matrix, or with 1, 1, 0 all of it.
@@ -75,12 +78,19 @@ PICASSO_HOST_DEVICE inline bool InRange(const IdList& list, int64_t id) {
   return static_cast<uint64_t>(id) < static_cast<uint64_t>(list.table_rows);
 }
 
+// Whether there is a row for an id, also where the table has shards.
+inline bool HasRow(const IdList& list, int64_t id) {
+  if (list.shards == nullptr) return InRange(list, id);
+  const char* ignored;
+  return FindRow(*list.shards, id, /*row_bytes=*/0, &ignored);
+}
+
 // Number of the first id that is out of range, or -1. With `drop_negative` a
 // negative id stands for no row and is never out of range.
 inline int64_t FirstBadId(const IdList& list, bool drop_negative = false) {
   for (int64_t j = 0; j < list.num_ids; ++j) {
     const int64_t id = IdAt(list, j);
-    if (!InRange(list, id) && !(drop_negative && id < 0)) return j;
+    if (!HasRow(list, id) && !(drop_negative && id < 0)) return j;
   }
   return -1;
 }

@@ -78,8 +78,11 @@ std::string BadId(const IdsSpec& spec, const Tensor& ids, const IdList& list, in
     at /= shape.dim_size(d);
   }
   if (!position.empty()) position = absl::StrCat("[", position, "]");
-  return absl::StrCat("indices", position, " = ", IdAt(list, j), " is not in [0, ",
-                      list.table_rows, ")");
+  const std::string found = absl::StrCat("indices", position, " = ", IdAt(list, j));
+  if (list.shards != nullptr) {
+    return absl::StrCat(found, " has no row in any of the ", list.shards->num, " shards");
+  }
+  return absl::StrCat(found, " is not in [0, ", list.table_rows, ")");
 }
 
 }  // namespace picasso

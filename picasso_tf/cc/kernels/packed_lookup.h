@@ -24,6 +24,8 @@ using picasso::IdKind;
 struct Piece : IdList {
   const char* table = nullptr;
   int64_t row_bytes = 0;
+  float max_norm = 0;  // rows are clipped to it; 0: they are not. On CPU only
+  bool is_double = false;
 
   char* out = nullptr;      // where id 0 goes
   int64_t ids_per_row = 1;  // ids that share one row of the output matrix

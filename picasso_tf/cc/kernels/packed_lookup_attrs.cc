@@ -11,8 +11,16 @@ absl::Status ReadLookups(const RawAttrs& raw, Attrs* attrs) {
   TF_RETURN_IF_ERROR(CheckIds(kOp, "lookup", raw.lookup, n, raw.ids_types.size(), &ids));
   for (size_t i = 0; i < n; ++i) {
     TF_RETURN_IF_ERROR(CheckIndex(kOp, "lookup_table", i, raw.lookup_table[i], 0, raw.num_tables));
-    attrs->lookups.push_back(
-        {ids[i], raw.lookup_names[i], static_cast<int>(raw.lookup_table[i]), /*read=*/false});
+    attrs->lookups.push_back({ids[i], raw.lookup_names[i], static_cast<int>(raw.lookup_table[i]),
+                              ShardsSpec(), /*max_norm=*/0, /*read=*/false});
+  }
+  std::vector<ShardsSpec> shards;
+  TF_RETURN_IF_ERROR(CheckShards(kOp, raw.shards, raw.lookup_table, raw.num_tables, &shards));
+  const bool can_clip = raw.dtype == tensorflow::DT_FLOAT || raw.dtype == tensorflow::DT_DOUBLE;
+  TF_RETURN_IF_ERROR(CheckMaxNorms(kOp, raw.lookup_max_norm, n, can_clip));
+  for (size_t i = 0; i < n; ++i) {
+    attrs->lookups[i].shards = shards[i];
+    if (!raw.lookup_max_norm.empty()) attrs->lookups[i].max_norm = raw.lookup_max_norm[i];
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "picasso_tf/cc/kernels/attr_checks.h"
 #include "picasso_tf/cc/kernels/ids_input.h"
 #include "picasso_tf/cc/kernels/output_spec.h"
+#include "picasso_tf/cc/kernels/shards_input.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -22,6 +23,8 @@ namespace packed_lookup {
 struct Lookup : IdsSpec {
   std::string name;  // of the node it replaces
   int table = 0;
+  ShardsSpec shards;
+  float max_norm = 0;  // 0: rows are not clipped
   bool read = false;  // some piece holds it
 };
 
@@ -47,6 +50,8 @@ struct RawAttrs {
   tensorflow::DataTypeVector ids_types;
   std::vector<std::string> lookup_names;
   std::vector<int64_t> lookup_table;
+  RawShards shards;
+  std::vector<float> lookup_max_norm;
   RawIds lookup;
   RawOutputs outputs;
   std::vector<int64_t> shape_lookup;
@@ -73,6 +78,8 @@ absl::Status ReadAttrs(const Context& context, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("num_shapes", &raw.num_shapes));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_names", &raw.lookup_names));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_table", &raw.lookup_table));
+  TF_RETURN_IF_ERROR(ReadShards(context, &raw.shards));
+  TF_RETURN_IF_ERROR(context.GetAttr("lookup_max_norm", &raw.lookup_max_norm));
   TF_RETURN_IF_ERROR(ReadIds(context, "lookup", &raw.lookup));
   TF_RETURN_IF_ERROR(ReadOutputs(context, &raw.outputs));
   TF_RETURN_IF_ERROR(context.GetAttr("shape_lookup", &raw.shape_lookup));

@@ -47,6 +47,8 @@ absl::Status Call::BindLookup(const Lookup& lookup) {
   piece.table = Data(table);
   piece.table_rows = table.dim_size(0);
   piece.row_bytes = DataTypeSize(attrs_.dtype);
+  piece.max_norm = lookup.max_norm;
+  piece.is_double = attrs_.dtype == tensorflow::DT_DOUBLE;
   for (int d = 1; d < table.dims() && piece.row_bytes >= 0; ++d) {
     piece.row_bytes = MultiplyWithoutOverflow(piece.row_bytes, table.dim_size(d));
   }
@@ -55,8 +57,10 @@ absl::Status Call::BindLookup(const Lookup& lookup) {
                    ids.shape().DebugString(), " and a table of shape ", table.shape().DebugString(),
                    ".");
   }
+  const std::string reader = absl::StrCat("lookup '", lookup.name, "'");
+  TF_RETURN_IF_ERROR(BindIds(kOp, reader, lookup, ids, &piece));
   TF_RETURN_IF_ERROR(
-      BindIds(kOp, absl::StrCat("lookup '", lookup.name, "'"), lookup, ids, &piece));
+      shards_.Add(kOp, reader, lookup.shards, vars_, lookup.table, &piece.shards));
   lookups_.push_back(piece);
   return absl::OkStatus();
 }

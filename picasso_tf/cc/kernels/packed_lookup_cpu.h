@@ -8,6 +8,7 @@
 #ifndef PICASSO_TF_CC_KERNELS_PACKED_LOOKUP_CPU_H_
 #define PICASSO_TF_CC_KERNELS_PACKED_LOOKUP_CPU_H_
 
+#include "picasso_tf/cc/kernels/clip_rows.h"
 #include "picasso_tf/cc/kernels/packed_lookup.h"
 
 namespace picasso {
@@ -38,7 +39,17 @@ bool ResolveAs(const Piece& piece, int64_t first, int64_t n, const char** rows) 
   return good;
 }
 
+// The same where the table has shards.
+inline bool ResolveInShards(const Piece& piece, int64_t first, int64_t n, const char** rows) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t id = IdAt(piece, first + i);
+    if (!FindRow(*piece.shards, id, piece.row_bytes, &rows[i])) return false;
+  }
+  return true;
+}
+
 inline bool Resolve(const Piece& piece, int64_t first, int64_t n, const char** rows) {
+  if (piece.shards != nullptr) return ResolveInShards(piece, first, n, rows);
   switch (piece.id_kind) {
     case IdKind::kInt32:
       return ResolveAs<IdKind::kInt32>(piece, first, n, rows);
@@ -97,6 +108,21 @@ inline void CopyRows(const Piece& piece, int64_t first, int64_t n, const char* c
   }
 }
 
+template <typename T>
+void ClipRowsOf(const Piece& piece, int64_t first, int64_t n) {
+  const int64_t width = piece.row_bytes / sizeof(T);
+  for (int64_t j = first; j < first + n; ++j) {
+    char* row = piece.out + j / piece.ids_per_row * piece.out_pitch +
+                j % piece.ids_per_row * piece.row_bytes;
+    ClipRow(reinterpret_cast<T*>(row), width, static_cast<T>(piece.max_norm));
+  }
+}
+
+// Clips the rows that were copied to where ids first, first + 1, ... go.
+inline void ClipRows(const Piece& piece, int64_t first, int64_t n) {
+  piece.is_double ? ClipRowsOf<double>(piece, first, n) : ClipRowsOf<float>(piece, first, n);
+}
+
 // Row addresses of runs of ids, collected across pieces, then copied at once.
 class Batch {
  public:
@@ -117,6 +143,7 @@ class Batch {
     const char* const* rows = rows_;
     for (int i = 0; i < num_runs_; ++i) {
       CopyRows(*runs_[i].piece, runs_[i].first, runs_[i].n, rows);
+      if (runs_[i].piece->max_norm > 0) ClipRows(*runs_[i].piece, runs_[i].first, runs_[i].n);
       rows += runs_[i].n;
     }
     num_rows_ = 0;

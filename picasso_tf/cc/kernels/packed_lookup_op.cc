@@ -31,6 +31,14 @@ bool FillOnCpu(OpKernelContext* context, const List<Matrix>& matrices) {
       });
 }
 
+void LookUp(OpKernelContext* context, const Attrs& attrs) {
+  Call call(context, attrs);
+  OP_REQUIRES_OK(context, call.Prepare());
+  if (!FillOnCpu(context, call.matrices())) {
+    OP_REQUIRES_OK(context, call.BadIdError());
+  }
+}
+
 class PackedLookupOp : public OpKernel {
  public:
   explicit PackedLookupOp(OpKernelConstruction* context) : OpKernel(context) {
@@ -45,23 +53,57 @@ class PackedLookupCpuOp : public PackedLookupOp {
  public:
   using PackedLookupOp::PackedLookupOp;
 
-  void Compute(OpKernelContext* context) override {
-    Call call(context, attrs_);
-    OP_REQUIRES_OK(context, call.Prepare());
-    if (!FillOnCpu(context, call.matrices())) {
-      OP_REQUIRES_OK(context, call.BadIdError());
-    }
-  }
+  void Compute(OpKernelContext* context) override { LookUp(context, attrs_); }
 };
 
 REGISTER_KERNEL_BUILDER(Name("Picasso>PackedLookup").Device(tensorflow::DEVICE_CPU),
                         PackedLookupCpuOp);
 
+// One lookup of a table with shards, as a packed lookup with one natural output.
+class TableGatherOp : public OpKernel {
+ public:
+  explicit TableGatherOp(OpKernelConstruction* context) : OpKernel(context) {
+    RawAttrs raw;
+    OP_REQUIRES_OK(context, context->GetAttr("dtype", &raw.dtype));
+    OP_REQUIRES_OK(context, context->GetAttr("num_tables", &raw.num_tables));
+    raw.ids_types.resize(1);
+    OP_REQUIRES_OK(context, context->GetAttr("Tindices", &raw.ids_types[0]));
+    raw.lookup_names = {name()};
+    raw.lookup_table = {0};
+    raw.lookup = {/*ids=*/{0}, /*column=*/{-1}, /*columns=*/{0}, /*wrap=*/{0}, /*narrow=*/{false}};
+    raw.shards = {{raw.num_tables}, {0}, {0}};
+    OP_REQUIRES_OK(context, context->GetAttr("shard_rows", &raw.shards.rows[0]));
+    OP_REQUIRES_OK(context, context->GetAttr("shard_extras", &raw.shards.extras[0]));
+    raw.lookup_max_norm.resize(1);
+    OP_REQUIRES_OK(context, context->GetAttr("max_norm", &raw.lookup_max_norm[0]));
+    raw.num_shapes = 0;
+    raw.outputs.num_outputs = 1;
+    raw.outputs.num_dense = 0;
+    raw.outputs.piece_output = raw.outputs.piece_source = raw.outputs.piece_width = {0};
+    raw.outputs.output_shapes = {tensorflow::PartialTensorShape()};
+    OP_REQUIRES_OK(context, CheckAttrs(raw, &attrs_));
+  }
+
+  void Compute(OpKernelContext* context) override { LookUp(context, attrs_); }
+
+ private:
+  Attrs attrs_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("Picasso>TableGather").Device(tensorflow::DEVICE_CPU),
+                        TableGatherOp);
+
 #if GOOGLE_CUDA
 
 class PackedLookupGpuOp : public PackedLookupOp {
  public:
-  using PackedLookupOp::PackedLookupOp;
+  explicit PackedLookupGpuOp(OpKernelConstruction* context) : PackedLookupOp(context) {
+    for (const Lookup& lookup : attrs_.lookups) {
+      OP_REQUIRES(context, lookup.shards.IsOne() && lookup.max_norm == 0,
+                  absl::UnimplementedError(absl::StrCat(
+                      kOp, ": lookup '", lookup.name, "' has shards or a norm, but not on a GPU.")));
+    }
+  }
 
   // The locks are released once the kernel is launched: writers of the same
   // variables run on the same stream, after it.

@@ -66,6 +66,7 @@ struct Lookup : IdList {
   bool drop_weightless = false;  // ids whose weight is not above 0 are not there either
   const char* table = nullptr;
   int64_t row_bytes = 0;
+  float max_norm = 0;  // rows are clipped to it; 0: they are not. On CPU only
 };
 
 // A column band of one output matrix. A dense pass-through has row numbers for ids.

@@ -122,7 +122,9 @@ absl::Status ReadLookup(const RawAttrs& raw, const IdsSpec& ids, size_t i, Looku
              static_cast<int>(weights),
              drop_weightless,
              !raw.lookup_in_turn.empty() && raw.lookup_in_turn[i],
-             /*read=*/false};
+             /*read=*/false,
+             ShardsSpec(),
+             raw.lookup_max_norm.empty() ? 0 : raw.lookup_max_norm[i]};
   return CheckForm(raw, i, *lookup);
 }
 
@@ -137,6 +139,8 @@ absl::Status CheckAttrs(const RawAttrs& raw, Attrs* attrs) {
   attrs->num_weights = raw.weights_types.size();
   TF_RETURN_IF_ERROR(CheckLengths(raw));
   TF_RETURN_IF_ERROR(CheckWeightsTypes(raw));
+  const bool can_clip = raw.dtype == tensorflow::DT_FLOAT || raw.dtype == tensorflow::DT_DOUBLE;
+  TF_RETURN_IF_ERROR(CheckMaxNorms(kOp, raw.lookup_max_norm, raw.lookup_names.size(), can_clip));
   attrs->segments_are_splits = raw.segments_are_splits;
   attrs->lookups.resize(raw.lookup_names.size());
   std::vector<IdsSpec> ids;
@@ -145,6 +149,9 @@ absl::Status CheckAttrs(const RawAttrs& raw, Attrs* attrs) {
   for (size_t i = 0; i < attrs->lookups.size(); ++i) {
     TF_RETURN_IF_ERROR(ReadLookup(raw, ids[i], i, &attrs->lookups[i]));
   }
+  std::vector<ShardsSpec> shards;
+  TF_RETURN_IF_ERROR(CheckShards(kOp, raw.shards, raw.lookup_table, raw.num_tables, &shards));
+  for (size_t i = 0; i < shards.size(); ++i) attrs->lookups[i].shards = shards[i];
   TF_RETURN_IF_ERROR(CheckOutputs(kOp, raw.outputs, attrs->lookups.size(), &attrs->outputs));
   for (const int64_t source : raw.outputs.piece_source) {
     if (source >= 0) attrs->lookups[source].read = true;

@@ -13,6 +13,7 @@
 #include "picasso_tf/cc/kernels/ids_input.h"
 #include "picasso_tf/cc/kernels/output_spec.h"
 #include "picasso_tf/cc/kernels/pooled_lookup.h"
+#include "picasso_tf/cc/kernels/shards_input.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -33,6 +34,8 @@ struct LookupSpec {
   bool drop_weightless;
   bool in_turn;
   bool read;  // some piece holds it
+  ShardsSpec shards;
+  float max_norm;  // 0: rows are not clipped
 
   bool HasMatrix() const { return segments < 0; }
 };
@@ -70,6 +73,8 @@ struct RawAttrs {
   std::vector<int64_t> lookup_table, lookup_segments, lookup_rows, lookup_fill, lookup_weights;
   std::vector<bool> lookup_drop, lookup_sort, lookup_drop_weightless, lookup_in_turn;
   RawIds ids;  // all but `ids` may be empty
+  RawShards shards;
+  std::vector<float> lookup_max_norm;
   RawOutputs outputs;
 };
 
@@ -106,6 +111,8 @@ absl::Status ReadAttrs(const Context& context, Attrs* attrs) {
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_weights", &raw.lookup_weights));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_drop_weightless", &raw.lookup_drop_weightless));
   TF_RETURN_IF_ERROR(context.GetAttr("lookup_in_turn", &raw.lookup_in_turn));
+  TF_RETURN_IF_ERROR(ReadShards(context, &raw.shards));
+  TF_RETURN_IF_ERROR(context.GetAttr("lookup_max_norm", &raw.lookup_max_norm));
   TF_RETURN_IF_ERROR(ReadOutputs(context, &raw.outputs));
   return CheckAttrs(raw, attrs);
 }

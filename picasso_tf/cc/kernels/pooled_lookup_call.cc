@@ -92,12 +92,14 @@ absl::Status Call::BindLookup(const LookupSpec& spec) {
                    spec.HasMatrix() ? "matrix" : "vector", ", but their shape is ",
                    ids.shape().DebugString(), ".");
   }
-  TF_RETURN_IF_ERROR(
-      BindIds(kOp, absl::StrCat("lookup '", spec.name, "'"), spec.ids, ids, &piece));
+  const std::string reader = absl::StrCat("lookup '", spec.name, "'");
+  TF_RETURN_IF_ERROR(BindIds(kOp, reader, spec.ids, ids, &piece));
+  TF_RETURN_IF_ERROR(shards_.Add(kOp, reader, spec.shards, vars_, spec.table, &piece.shards));
   piece.drop_negative = spec.drop_negative;
   piece.fill = spec.fill;
   piece.combiner = spec.combiner;
   piece.in_turn = spec.in_turn;
+  piece.max_norm = spec.max_norm;
   TF_RETURN_IF_ERROR(BindWeights(spec, &piece));
   if (spec.HasMatrix()) {
     piece.rows = ids.dim_size(0);
@@ -309,7 +311,7 @@ absl::Status Call::BadInputError() const {
           absl::StrCat(BadId(spec.ids, Ids(spec), lookup, at), " (lookup '", spec.name,
                        "', table '", TableName(spec), "')"));
     }
-    if (spec.fill >= lookup.table_rows && HasRowWithoutIds(lookup)) {
+    if (spec.fill >= 0 && !HasRow(lookup, spec.fill) && HasRowWithoutIds(lookup)) {
       return Invalid("lookup '", spec.name, "' fills a row without ids with row ", spec.fill,
                      " of table '", TableName(spec), "', which has ", lookup.table_rows, " rows.");
     }

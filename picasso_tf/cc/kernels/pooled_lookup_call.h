@@ -72,6 +72,7 @@ class Call {
   const Memory inputs_;
   Vars vars_;
   Locks locks_{Access::kRead};  // released before the variables are
+  BoundShards shards_;
   List<Piece> lookups_;    // one for each lookup, not yet placed in an output
   List<Piece> pieces_;     // of all outputs, in order
   List<Matrix> matrices_;  // one for each output

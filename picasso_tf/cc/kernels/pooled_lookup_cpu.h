@@ -11,67 +11,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
+#include "picasso_tf/cc/kernels/clip_rows.h"
 #include "picasso_tf/cc/kernels/pooled_loops.h"
 #include "picasso_tf/cc/kernels/pooled_lookup.h"
+#include "picasso_tf/cc/kernels/pooled_segments.h"
 
 namespace picasso {
 namespace pooled_lookup {
 
 constexpr int64_t kBatchIds = 1024;
 constexpr int64_t kBatchRows = 512;
-
-// ---- Where the rows begin among the ids ------------------------------------------
-
-template <typename Int>
-bool FindStartsOfSplits(const Lookup& lookup) {
-  const Int* splits = static_cast<const Int*>(lookup.segments.data);
-  bool good = splits[0] == 0 && splits[lookup.rows] == lookup.num_ids;
-  int64_t last = 0;
-  for (int64_t row = 0; row <= lookup.rows; ++row) {
-    const int64_t start = splits[row];
-    good &= last <= start;
-    lookup.starts[row] = last = start;
-  }
-  return good;
-}
-
-template <typename Int>
-bool FindStartsOfSegments(const Lookup& lookup) {
-  const Segments segments = lookup.segments;  // what is stored below may not change it
-  const int64_t rows = lookup.rows, num_ids = lookup.num_ids;
-  int64_t* const starts = lookup.starts;
-  std::fill_n(starts, rows + 1, 0);
-  bool good = true;
-  int64_t before = 0;
-  for (int64_t j = 0; j < num_ids; ++j) {
-    const int64_t segment = SegmentAs<Int>(segments, j);
-    const bool in_range = segment < rows;
-    good &= in_range & (before <= segment);
-    before = segment;
-    starts[good ? segment + 1 : 0] = j + 1;  // the last id of a row stays
-  }
-  for (int64_t row = 0; row < rows; ++row) {
-    starts[row + 1] = std::max(starts[row], starts[row + 1]);
-  }
-  return good;
-}
-
-// Sets lookup.starts. False: the segments decrease or are out of range.
-inline bool FindStarts(const Lookup& lookup) {
-  if (const int64_t length = lookup.segments.length; length >= 0) {
-    for (int64_t row = 0; row <= lookup.rows; ++row) lookup.starts[row] = row * length;
-    return true;
-  }
-  const bool is_int64 = lookup.segments.is_int64;
-  if (lookup.segments.are_splits) {
-    return is_int64 ? FindStartsOfSplits<int64_t>(lookup) : FindStartsOfSplits<int32_t>(lookup);
-  }
-  return is_int64 ? FindStartsOfSegments<int64_t>(lookup)
-                  : FindStartsOfSegments<int32_t>(lookup);
-}
 
 // ---- Rows of the output ----------------------------------------------------------
 
@@ -103,6 +57,7 @@ class Batch {
     PoolRows(out_, num_out_, rows_.data());
     num_rows_ = 0;
     num_out_ = 0;
+    clipped_.clear();
   }
 
  private:
@@ -112,8 +67,9 @@ class Batch {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t first = piece.starts[row], last = piece.starts[row + 1];
       MakeRoom(std::max<int64_t>(last - first, 1), piece.weights != nullptr);
-      int64_t num = piece.weights == nullptr ? Resolve<kKind>(piece, first, last)
-                                             : ResolveWeighted<kKind>(piece, first, last);
+      const bool plain = piece.weights == nullptr && piece.shards == nullptr && piece.max_norm == 0;
+      int64_t num = plain ? Resolve<kKind>(piece, first, last)
+                          : ResolveOneByOne<kKind>(piece, first, last);
       if (num < 0) return false;
       const C* weights = piece.weights == nullptr ? nullptr : &weights_[num_rows_];
       T* out = reinterpret_cast<T*>(piece.out + row * piece.out_pitch);
@@ -124,8 +80,7 @@ class Batch {
           std::fill_n(out, width, OfNoRow(piece));
           continue;
         }
-        if (!InRange(piece, piece.fill)) return false;
-        rows_[num_rows_] = RowOf(piece, piece.fill);
+        if (!Take(piece, piece.fill, &rows_[num_rows_])) return false;
         num = 1;
         weights = nullptr;  // its weight is 1
       }
@@ -184,19 +139,20 @@ class Batch {
     zeros_.resize(row_bytes);
   }
 
-  // The same for ids that have weights, which are appended beside the addresses.
+  // The same for a table with shards, for rows that are clipped, and for ids that have
+  // weights, which are appended beside the addresses.
   template <IdKind kKind>
-  int64_t ResolveWeighted(const Piece& piece, int64_t first, int64_t last) {
+  int64_t ResolveOneByOne(const Piece& piece, int64_t first, int64_t last) {
     const C* given = static_cast<const C*>(piece.weights);
     const int64_t shift = IdPosition(piece, first) - first;
     int64_t num = 0;
     for (int64_t j = first; j < last; ++j) {
       if (IsLeftOut(piece, j)) continue;
-      const int64_t id = LoadId<kKind>(piece, j + shift);
-      if (!InRange(piece, id)) return -1;
-      weights_[num_rows_ + num] = given[j];
-      rows_[num_rows_ + num++] = RowOf(piece, id);
+      if (!Take(piece, LoadId<kKind>(piece, j + shift), &rows_[num_rows_ + num])) return -1;
+      if (given != nullptr) weights_[num_rows_ + num] = given[j];
+      ++num;
     }
+    if (piece.mask != nullptr) HideRows(piece.mask, first, last);  // none is left out then
     return num;
   }
 
@@ -209,11 +165,38 @@ class Batch {
     if (weighted && weights_.size() < rows_.size()) weights_.resize(rows_.size());
   }
 
+  // Sets `row` to row `id`, where there is one, or to a clipped copy of it.
+  bool Take(const Piece& piece, int64_t id, const T** row) {
+    if (!Find(piece, id, row)) return false;
+    if constexpr (std::is_same_v<T, C>) {
+      if (piece.max_norm > 0) {
+        std::vector<T>& copy = clipped_.emplace_back(*row, *row + piece.row_bytes / sizeof(T));
+        ClipRow(copy.data(), copy.size(), static_cast<T>(piece.max_norm));
+        *row = copy.data();
+      }
+    }
+    return true;
+  }
+
+  // Sets `row` to the address of row `id`, where there is one.
+  static bool Find(const Piece& piece, int64_t id, const T** row) {
+    if (piece.shards == nullptr) {
+      if (!InRange(piece, id)) return false;
+      *row = RowOf(piece, id);
+      return true;
+    }
+    const char* found = nullptr;
+    const bool is_there = FindRow(*piece.shards, id, piece.row_bytes, &found);
+    *row = reinterpret_cast<const T*>(found);
+    return is_there;
+  }
+
   static const T* RowOf(const Piece& piece, int64_t id) {
     return reinterpret_cast<const T*>(piece.table + id * piece.row_bytes);
   }
 
   std::vector<const T*> rows_;
+  std::deque<std::vector<T>> clipped_;
   std::vector<C> weights_;   // as many as rows, once there is a lookup with weights
   std::vector<char> zeros_;  // a row, once there is a lookup with a mask
   PooledRow<T> out_[kBatchRows];
@@ -272,49 +255,6 @@ inline int64_t BlockRows(const Matrix& matrix) {
   for (int64_t i = 0; i < matrix.num_pieces; ++i) bytes += matrix.pieces[i].row_bytes;
   bytes = std::max<int64_t>(bytes, 1);
   return std::max<int64_t>(1, std::min(kBlockBytes / bytes, matrix.rows / kFewestBlocks));
-}
-
-// ---- What is wrong, for the error ------------------------------------------------
-
-// The first id, or the first row split, whose segment is out of range or less than the
-// one before it; -1 if there is none. A lookup without rows may have no ids. Where ids
-// may come `in_any_order`, those that are dropped have no say.
-inline int64_t FirstBadSegment(const Lookup& lookup, bool in_any_order = false) {
-  if (lookup.segments.length >= 0) return -1;
-  const bool splits = lookup.segments.are_splits;
-  const int64_t count = splits ? lookup.rows + 1 : lookup.num_ids;
-  const int64_t highest = splits ? lookup.num_ids : lookup.rows - 1;
-  int64_t lowest = 0;
-  for (int64_t j = 0; j < count; ++j) {
-    const int64_t segment = SegmentAt(lookup.segments, j);
-    if (!splits && in_any_order && IsLeftOut(lookup, j)) continue;
-    if (segment < lowest || segment > highest) return j;
-    if (splits && j == 0 && segment != 0) return j;
-    if (splits && j == lookup.rows && segment != lookup.num_ids) return j;
-    if (splits || !in_any_order) lowest = segment;
-  }
-  return -1;
-}
-
-// Number of the first id that is out of range, or -1.
-inline int64_t FirstIdOutOfRange(const Lookup& lookup) {
-  for (int64_t j = 0; j < lookup.num_ids; ++j) {
-    if (!InRange(lookup, IdAt(lookup, j)) && !IsLeftOut(lookup, j)) return j;
-  }
-  return -1;
-}
-
-// Whether there is a row that `fill` is for; segments must be good.
-inline bool HasRowWithoutIds(const Lookup& lookup) {
-  const Segments& segments = lookup.segments;
-  std::vector<bool> has_id(lookup.rows);
-  int64_t row = 0;
-  for (int64_t j = 0; j < lookup.num_ids; ++j) {
-    if (!segments.are_splits) row = SegmentAt(segments, j);
-    while (segments.are_splits && SegmentAt(segments, row + 1) <= j) ++row;
-    if (!IsLeftOut(lookup, j)) has_id[row] = true;
-  }
-  return std::find(has_id.begin(), has_id.end(), false) != has_id.end();
 }
 
 }  // namespace pooled_lookup

@@ -37,6 +37,9 @@ class PackedPooledLookupGpuOp : public OpKernel {
                   absl::UnimplementedError(absl::StrCat(
                       kOp, ": on a GPU the number of rows of lookup '", lookup.name,
                       "' must be given, but its `lookup_rows` is -1.")));
+      OP_REQUIRES(context, lookup.shards.IsOne() && lookup.max_norm == 0,
+                  absl::UnimplementedError(absl::StrCat(
+                      kOp, ": lookup '", lookup.name, "' has shards or a norm, but not on a GPU.")));
     }
   }
 

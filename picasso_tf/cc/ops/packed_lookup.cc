@@ -123,6 +123,10 @@ REGISTER_OP("Picasso>PackedLookup")
     .Attr("lookup_columns: list(int)")
     .Attr("lookup_wrap: list(int)")
     .Attr("lookup_narrow: list(bool)")
+    .Attr("lookup_shards: list(int) = []")
+    .Attr("lookup_shard_rows: list(int) = []")
+    .Attr("lookup_shard_extras: list(int) = []")
+    .Attr("lookup_max_norm: list(float) = []")
     .Attr("piece_output: list(int)")
     .Attr("piece_source: list(int)")
     .Attr("piece_width: list(int)")
@@ -162,6 +166,13 @@ lookup_column: First column of a [B, C] ids matrix that it reads, or -1 for ever
 lookup_columns: How many adjacent columns it reads; 0 where the column is -1.
 lookup_wrap: Added to a negative id before the range check; 0 for none.
 lookup_narrow: Whether an id is first truncated to int32.
+lookup_shards: How many of `tables`, from `lookup_table` on, hold the rows of its table;
+  empty: one each. More than one only on CPU.
+lookup_shard_rows: 0: row i is row i / n of shard i % n, of n shards. Else the shards hold
+  consecutive rows: so many each, as far as their ids are computed,
+lookup_shard_extras: but one more in so many of the first shards.
+lookup_max_norm: Rows are clipped to this norm as `tf.clip_by_norm` does; 0: they are not;
+  empty: none are. Above 0 only on CPU, for rows of float and double.
 piece_output: Which output a piece belongs to; non-decreasing, none left out.
 piece_source: A lookup, or -1 - d for dense input d.
 piece_width: Elements that the piece takes in each row of the output matrix; 0 only
@@ -171,6 +182,45 @@ output_shapes: With at most one unknown dimension. Unknown rank, "natural": the
   table's row shape.
 shape_lookup: Which lookup `shapes[i]` describes.
 shape_templates: Its shape, with at most one unknown dimension; unknown rank: natural.
+)doc");
+
+absl::Status InferGather(InferenceContext* c) {
+  const auto* handle = c->input_handle_shapes_and_types(0);
+  ShapeHandle table = c->UnknownShape(), row, shape;
+  if (handle != nullptr && !handle->empty()) table = (*handle)[0].shape;
+  TF_RETURN_IF_ERROR(c->WithRankAtLeast(table, 1, &table));
+  TF_RETURN_IF_ERROR(c->Subshape(table, 1, &row));
+  TF_RETURN_IF_ERROR(c->Concatenate(c->input(c->num_inputs() - 1), row, &shape));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+REGISTER_OP("Picasso>TableGather")
+    .Input("tables: num_tables * resource")
+    .Input("ids: Tindices")
+    .Output("rows: dtype")
+    .Attr("dtype: {half, bfloat16, float, double}")
+    .Attr("num_tables: int >= 1")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("shard_rows: int >= 0 = 0")
+    .Attr("shard_extras: int >= 0 = 0")
+    .Attr("max_norm: float = 0.0")
+    .SetIsStateful()
+    .SetShapeFn(InferGather)
+    .Doc(R"doc(
+Gathers rows of one table, which may be spread over several variables, its shards, and
+clips them to a norm.
+
+One op does the work of the `DynamicPartition`, the `ResourceGather` of each shard and the
+`ParallelDynamicStitch` that `tf.nn.embedding_lookup` makes of a list of variables, and of
+what it makes of `max_norm`. `Picasso>PackedLookup` and `Picasso>PackedPooledLookup` take its place where it is packed.
+
+tables: Handles of the shards, in order; their rows have one shape.
+ids: Of any shape. One that has no row is an InvalidArgument error.
+rows: Of the shape of `ids`, then the shape of a row.
+shard_rows: See `lookup_shard_rows` of `Picasso>PackedLookup`.
+shard_extras: See `lookup_shard_extras` there.
+max_norm: See `lookup_max_norm` there.
 )doc");
 
 }  // namespace

@@ -156,6 +156,10 @@ REGISTER_OP("Picasso>PackedPooledLookup")
     .Attr("lookup_wrap: list(int) = []")
     .Attr("lookup_narrow: list(bool) = []")
     .Attr("lookup_in_turn: list(bool) = []")
+    .Attr("lookup_shards: list(int) = []")
+    .Attr("lookup_shard_rows: list(int) = []")
+    .Attr("lookup_shard_extras: list(int) = []")
+    .Attr("lookup_max_norm: list(float) = []")
     .Attr("piece_output: list(int)")
     .Attr("piece_source: list(int)")
     .Attr("piece_width: list(int)")
@@ -231,6 +235,13 @@ lookup_narrow: Whether an id of a matrix is first truncated to int32. Empty: all
   false.
 lookup_in_turn: Whether the rows of each sum are added one after the other to a zero, as
   `UnsortedSegmentSum` does. Empty: all are false.
+lookup_shards: How many of `tables`, from `lookup_table` on, hold the rows of its table;
+  empty: one each. More than one only on CPU.
+lookup_shard_rows: 0: row i is row i / n of shard i % n, of n shards. Else the shards hold
+  consecutive rows: so many each, as far as their ids are computed,
+lookup_shard_extras: but one more in so many of the first shards.
+lookup_max_norm: Rows are clipped to this norm as `tf.clip_by_norm` does; 0: they are not;
+  empty: none are. Above 0 only on CPU, for rows of float and double.
 piece_output: Which output a piece belongs to; non-decreasing, none left out.
 piece_source: A lookup, or -1 - d for dense input d.
 piece_width: Elements that the piece takes in each row of the output matrix; 0 only
