@@ -10,7 +10,8 @@ from graph_passes.analysis.devices import home_task
 from graph_passes.ir import CONTROL, DType, Graph, Mutation, Node, TensorRef
 from graph_passes.ir.op_defs import PACKED_CROSSES
 from graph_passes.packing.cross_node import PackedCrossesNode
-from graph_passes.packing.packing_by_place import no_home, pack_by_place
+from graph_passes.packing.packing_by_place import pack_by_place
+from graph_passes.packing.placement import no_home
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.crosses import OPS, PORTS, Cross, find_cross
 from graph_passes.rewrite.packed_nodes import packed_name, retire, substitute
@@ -57,7 +58,7 @@ def _why_not(graph: Graph, node: Node, home: str) -> Declined | None:
         return Declined("string_cross", node.name)
     if node.name in graph.fed or node.name in graph.kept_for_data:
         return Declined("fed", node.name, "The caller feeds or fetches the outputs of the cross by its name.")
-    return no_home(node, PACKED_CROSSES, home)
+    return no_home(node.name, PACKED_CROSSES, home, node)
 
 
 def _crosses(graph: Graph, declined: Collection[str]) -> dict[str, Cross]:

@@ -8,14 +8,15 @@ from typing import ClassVar
 import tensorflow as tf
 
 from graph_passes.analysis.control_flow import contexts
-from graph_passes.analysis.devices import device_type, home_task, task_of
+from graph_passes.analysis.devices import home_task
 from graph_passes.analysis.reachability import hidden_successors, levels
 from graph_passes.analysis.tables import Lookup, refreshed, resource_lookups
 from graph_passes.errors import ConfigError
 from graph_passes.ir import Graph
-from graph_passes.ir.op_defs import PACKED_LOOKUP, TABLE_GATHER, has_kernel
+from graph_passes.ir.op_defs import PACKED_LOOKUP, TABLE_GATHER
 from graph_passes.packing.lookup_emit import emit
 from graph_passes.packing.lookup_plan import LookupKey, Surroundings, plan_group
+from graph_passes.packing.placement import no_home
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import form_groups
 from graph_passes.rewrite.packed_nodes import DTYPES
@@ -121,15 +122,13 @@ def _key(graph: Graph, lookup: Lookup, around: Surroundings) -> LookupKey:
 def _why_not(graph: Graph, lookup: Lookup, home: str) -> Declined | None:
     """The reason why a lookup can be in no pack at all, or None. `home` is the task that starts the graph."""
     node = lookup.node
-    kind = device_type(node.device) or "CPU"
     if lookup.dtype not in DTYPES:
         return Declined("dtype_not_supported", node.name, f"Its rows are {lookup.dtype}.")
     if node.attr("batch_dims", 0):
         return Declined("batch_dims", node.name)
-    if not has_kernel(PACKED_LOOKUP, kind):
-        return Declined("no_kernel", node.name, f"This build has no packed lookup for {kind}.")
-    if task_of(node.device) != home:
-        return Declined("remote_device", node.name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")
+    declined = no_home(node.name, PACKED_LOOKUP, home, node)
+    if declined is not None:
+        return declined
     if graph.dtype_of(lookup.ids) not in ("int32", "int64"):
         return Declined("ids_dtype", node.name)
     if node.name in graph.fed:

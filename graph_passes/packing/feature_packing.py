@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from graph_passes.analysis.control_flow import Context, contexts
-from graph_passes.analysis.devices import device_type, home_task, task_of
+from graph_passes.analysis.devices import home_task, task_of
 from graph_passes.analysis.reachability import hidden_successors
 from graph_passes.ir import CONTROL, Graph, Node
-from graph_passes.ir.op_defs import PACKED_TRANSFORMS, has_kernel
+from graph_passes.ir.op_defs import PACKED_TRANSFORMS
 from graph_passes.packing.feature_emit import emit_transforms, leaves_as
+from graph_passes.packing.placement import no_home
 from graph_passes.pipeline.base import Declined, Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import Group, form_groups
 from graph_passes.rewrite.parsed_features import OPS as PARSERS
@@ -153,13 +154,12 @@ def _why_not(graph: Graph, node: Node, found: dict[str, Transform], home: str) -
 
     A gather by other indices is no transform at all; what is a scalar is no feature; what nobody reads is none to pack.
     """
-    name, kind = node.name, device_type(node.device) or "CPU"
+    name = node.name
     is_none = node.op == "GatherNd" or node.output_shape().rank == 0 or not is_read_outside(graph, name, ())
     if name not in found and is_none:
         return None
-    if task_of(node.device) != home:
-        return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")
-    if not has_kernel(PACKED_TRANSFORMS, kind):
-        return Declined("no_kernel", name, f"This build has no packed transforms for {kind}.")
+    declined = no_home(name, PACKED_TRANSFORMS, home, node)
+    if declined is not None:
+        return declined
     code = "strings_leave" if node.op == "StringJoin" else "not_elementwise"
     return None if name in found else Declined(code, name)

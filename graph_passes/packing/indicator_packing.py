@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from graph_passes.analysis.devices import home_task
 from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
 from graph_passes.ir.op_defs import PACKED_INDICATORS
-from graph_passes.packing.packing_by_place import no_home, pack_by_place
+from graph_passes.packing.packing_by_place import pack_by_place
+from graph_passes.packing.placement import no_home
 from graph_passes.pipeline.base import Packed, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.indicators import Indicator, find_indicators
 from graph_passes.rewrite.packed_nodes import packed_name, substitute
@@ -57,7 +58,8 @@ class IndicatorPacking(Pass):
     def run(self, graph: Graph, context: PassContext) -> PassResult:
         report, home = PassReport(self.name), home_task(graph)
         sums = [item.sum for item in find_indicators(graph)]
-        report.declined += [declined for node in sums if (declined := no_home(node, PACKED_INDICATORS, home))]
+        reasons = [no_home(node.name, PACKED_INDICATORS, home, node) for node in sums]
+        report.declined += [declined for declined in reasons if declined is not None]
         names = {item.node for item in report.declined}
         return pack_by_place(graph, context, report, lambda graph: _indicators(graph, names), _emit)
 

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from graph_passes.analysis.control_flow import contexts
-from graph_passes.analysis.devices import device_type, task_of
 from graph_passes.analysis.reachability import hidden_successors, levels
-from graph_passes.ir import Graph, Node
-from graph_passes.ir.op_defs import has_kernel
+from graph_passes.ir import Graph
 from graph_passes.pipeline.base import Declined, Packed, PassContext, PassReport, PassResult
 from graph_passes.rewrite.grouping import Group, form_groups
 
@@ -43,16 +41,6 @@ def pack_by_place(
         groups = _groups(graph, find(graph))  # the others may read what the packed op now gives
     report.declined += [Declined("single_transform", group.members[0][0]) for group in groups]
     return PassResult(graph, report)
-
-
-def no_home(node: Node, op: str, home: str) -> Declined | None:
-    """The reason why a node cannot be replaced by a packed op where it runs, or None."""
-    kind = device_type(node.device) or "CPU"
-    if task_of(node.device) != home:
-        return Declined("remote_device", node.name, f"picasso-tf may not be loaded in '{task_of(node.device)}'.")
-    if not has_kernel(op, kind):
-        return Declined("no_kernel", node.name, f"This build has no {op} for {kind}.")
-    return None
 
 
 def _groups(graph: Graph, found: Mapping[str, T]) -> list[Group[tuple[str, T]]]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from graph_passes.analysis.control_flow import contexts
-from graph_passes.analysis.devices import device_type, home_task, task_of
+from graph_passes.analysis.devices import device_type, home_task
 from graph_passes.analysis.registered_kernels import in_host_memory
 from graph_passes.ir import Graph, TensorRef
-from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP, has_kernel
+from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP
 from graph_passes.packing.lookup_plan import LookupKey, Surroundings
+from graph_passes.packing.placement import no_home
 from graph_passes.packing.pooled_shapes import served_shapes
 from graph_passes.packing.pooling_emit import emit_pooling, plan_pooling
 from graph_passes.packing.pooling_levels import chain_levels
@@ -114,10 +115,9 @@ def _why_not(graph: Graph, lookup: PooledLookup, home: str) -> Declined | None:
         return Declined("dtype_not_supported", name, f"A {node.op} of rows is packed for {' and '.join(AXIS_DTYPES)}.")
     if lookup.in_other_order and kind != "CPU":
         return Declined("no_kernel", name, f"A {node.op} of rows is packed on the CPU only.")
-    if not has_kernel(PACKED_POOLED_LOOKUP, kind):
-        return Declined("no_kernel", name, f"This build has no packed pooled lookup for {kind}.")
-    if task_of(lookup.gather.device) != home:
-        return Declined("remote_device", name, f"picasso-tf may not be loaded in '{task_of(lookup.gather.device)}'.")
+    declined = no_home(name, PACKED_POOLED_LOOKUP, home, node, lookup.gather)
+    if declined is not None:
+        return declined
     if any(part.device != node.device for part in lookup.chain):
         return Declined("other_device", name, "The table and the sum are on different devices.")
     if kind != "CPU" and (rows := _rows_on_device(graph, lookup)):
