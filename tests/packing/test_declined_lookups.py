@@ -3,7 +3,7 @@
 import pytest
 
 from graph_passes.cleanup.canonicalize import Canonicalize
-from graph_passes.packing import embedding_packing
+from graph_passes.packing import placement
 from graph_passes.packing.embedding_packing import EmbeddingPacking
 from tests.support.lines import Rows, arg, gather, graph, identity, lookup, packed, read, scalar, variable
 from tests.support.rewrite import check_rewrite
@@ -26,7 +26,7 @@ def test_lookups_in_another_process_stay_there() -> None:
 
 
 def test_lookups_stay_where_the_build_has_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding_packing, "has_kernel", lambda op, device: device != "GPU")
+    monkeypatch.setattr(placement, "has_kernel", lambda op, device: device != "GPU")
     gpu = "/device:GPU:0"
     text = graph(
         variable("t1"),

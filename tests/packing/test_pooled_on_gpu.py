@@ -5,7 +5,7 @@ import pytest
 from graph_passes.cleanup.dead_nodes import DeadNodes
 from graph_passes.ir import Graph
 from graph_passes.ir.op_defs import PACKED_POOLED_LOOKUP
-from graph_passes.packing import pooling_packing, update_packing
+from graph_passes.packing import placement, update_packing
 from graph_passes.packing.pooling_packing import PoolingPacking
 from graph_passes.packing.update_packing import UpdatePacking
 from tests.packing.test_pooled_updates import gradient, step
@@ -20,7 +20,7 @@ OUT = "out = Neg(a) {T = float32} -> <?,?>"
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """A build may be without GPU kernels."""
-    monkeypatch.setattr(pooling_packing, "has_kernel", lambda op, device: True)
+    monkeypatch.setattr(placement, "has_kernel", lambda op, device: True)
     monkeypatch.setattr(update_packing, "has_kernel", lambda op, device: True)
 
 
