@@ -50,10 +50,12 @@ class ControlOutputs(Pass):
         if not graph.is_function or has_branches_or_loops(graph):
             return PassResult(graph, report)
         mutation = Mutation(graph)
-        for names in _by_device(graph):
+        groups = _by_device(graph)
+        merged = frozenset(name for names in groups for name in names)
+        for names in groups:
             if len(names) < 2 or not context.take_fuel():
                 continue
-            waits, merged = [], frozenset(names)
+            waits = []
             for name in names:
                 behind = [_behind(graph, control, merged) for control in graph.nodes[name].controls]
                 if graph.uses(name):
@@ -62,7 +64,7 @@ class ControlOutputs(Pass):
             first, *others = names
             mutation.replace(Node(first, "NoOp", (), tuple(dict.fromkeys(waits)), graph.nodes[first].device))
             for name in others:
-                mutation.remove(name)
+                mutation.remove_wait(name)
             report.rewritten += others
         return PassResult(mutation.apply() if report.rewritten else graph, report)
 

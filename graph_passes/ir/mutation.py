@@ -28,6 +28,7 @@ class Mutation:
         self._added: dict[str, Node] = {}
         self._replaced: dict[str, Node] = {}
         self._removed: set[str] = set()
+        self._waits: set[str] = set()  # of those removed
         self._redirects: dict[TensorRef, TensorRef] = {}
         self._control_redirects: dict[str, str | None] = {}
         self._extra_controls: dict[str, list[str]] = {}
@@ -72,6 +73,11 @@ class Mutation:
         """Removes a node; everything that uses it must be redirected or removed too."""
         self._removed.add(name)
 
+    def remove_wait(self, name: str) -> None:
+        """Removes one of `Graph.mere_waits`; another must wait for what it waited for."""
+        self._waits.add(name)
+        self._removed.add(name)
+
     def redirect(self, old: TensorRef, new: TensorRef) -> None:
         """Makes every consumer of `old` read `new`. Nodes added by this mutation keep what they were given."""
         self._redirects[old] = new
@@ -96,7 +102,8 @@ class Mutation:
         """
         nodes = dict(self._graph.nodes)
         for name in self._removed:
-            if name in self._graph.kept - self._graph.mere_waits:
+            is_wait = name in self._waits and name in self._graph.mere_waits
+            if name in self._graph.kept and not is_wait:
                 raise GraphError(f"Node '{name}' must be kept: it is fed, fetched or preserved.")
             if nodes.pop(name, None) is None:
                 raise GraphError(f"There is no node '{name}' to remove.")

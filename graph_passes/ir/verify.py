@@ -125,10 +125,8 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = (),
         VerifyError: an invariant is broken.
     """
     verify(after)
-    for name in sorted(before.kept & before.nodes.keys()):  # TensorFlow may ask to preserve what it has pruned
-        if name not in after.nodes:
-            _check_still_waited_for(before, after, name)
-            continue
+    _check_waits(before, after)
+    for name in sorted(before.kept & after.nodes.keys()):
         old = before.output_types(name)
         new = after.output_types(name)
         if name in before.kept_for_control:
@@ -141,13 +139,18 @@ def verify_rewrite(before: Graph, after: Graph, may_touch: Collection[str] = (),
     verify_feeds(before, after)
 
 
-def _check_still_waited_for(before: Graph, after: Graph, name: str) -> None:
-    if name not in before.mere_waits:
-        raise VerifyError("I6", name, "it must be preserved, but it is gone.")
-    waited_for = {control for other in after.mere_waits for control in after.nodes[other].controls}
-    for control in before.nodes[name].controls:
-        if control in after.nodes.keys() - waited_for - after.mere_waits:
-            raise VerifyError("I6", name, f"it waited for '{control}', which no control output waits for any more.")
+def _check_waits(before: Graph, after: Graph) -> None:
+    """What must be preserved and is gone: TensorFlow may ask for names that it has pruned."""
+    gone = (before.kept & before.nodes.keys()) - after.nodes.keys()
+    if not gone:
+        return
+    waited_for = after.mere_waits.union(*(after.nodes[name].controls for name in after.mere_waits))
+    for name in sorted(gone):
+        if name not in before.mere_waits:
+            raise VerifyError("I6", name, "it must be preserved, but it is gone.")
+        for control in before.nodes[name].controls:
+            if control in after.nodes and control not in waited_for:
+                raise VerifyError("I6", name, f"it waited for '{control}', which no control output waits for any more.")
 
 
 def verify_feeds(before: Graph, after: Graph) -> None:

@@ -131,6 +131,9 @@ def _why_not(graph: Graph, lookup: Lookup, home: str) -> Declined | None:
         return declined
     if graph.dtype_of(lookup.ids) not in ("int32", "int64"):
         return Declined("ids_dtype", node.name)
+    dims = graph.shape(lookup.ids).dims or ()
+    if 0 in dims and None in dims:  # the number of elements does not tell the other dimension
+        return Declined("no_ids", node.name)
     if node.name in graph.fed:
         return Declined("fed", node.name)
     return None

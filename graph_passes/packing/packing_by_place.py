@@ -30,7 +30,7 @@ def pack_by_place(
         find: the candidates of a graph, each by the name of the one node of it that others are reached through.
         emit: the graph in which one op takes the place of a group.
     """
-    groups = _groups(graph, find(graph))
+    groups, hidden = _groups(graph, find(graph))
     while group := next((group for group in groups if len(group.members) > 1), None):
         if not context.take_fuel():
             names = sorted(name for group in groups for name, _ in group.members)
@@ -38,19 +38,22 @@ def pack_by_place(
             return PassResult(graph, report)
         graph, packed = emit(graph, [candidate for _, candidate in group.members])
         report.packed.append(packed)
-        groups = _groups(graph, find(graph))  # the others may read what the packed op now gives
+        groups, hidden = _groups(graph, find(graph))  # the others may read what the packed op now gives
     report.declined += [Declined("single_transform", group.members[0][0]) for group in groups]
+    report.declined += [Declined("after_queue", name) for name in hidden]
     return PassResult(graph, report)
 
 
-def _groups(graph: Graph, found: Mapping[str, T]) -> list[Group[tuple[str, T]]]:
+def _groups(graph: Graph, found: Mapping[str, T]) -> tuple[list[Group[tuple[str, T]]], list[str]]:
+    """Groups of candidates, and those that can be in none, as something outside the graph may come before them."""
     if not found:
-        return []
+        return [], []
     level = levels(graph, found.keys())
     hidden = hidden_successors(graph, level)
     around = contexts(graph)
-    return form_groups(
+    groups = form_groups(
         [(name, found[name]) for name in sorted(found) if name not in hidden],
         level_of=lambda item: level[item[0]],
         key_of=lambda item: (graph.nodes[item[0]].device, around.get(item[0], frozenset())),
     )
+    return groups, sorted(hidden & found.keys())

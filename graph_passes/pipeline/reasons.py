@@ -19,6 +19,7 @@ REASONS: dict[str, str] = {
     "dtype_not_supported": "There is no packed kernel for rows of this dtype, or none that adds as TensorFlow does.",
     "fed": "The caller feeds the result of the lookup.",
     "ids_dtype": "The ids are neither int32 nor int64.",
+    "no_ids": "Its ids have a dimension of 0, beside one that is not known: no row is looked up, ever.",
     "no_kernel": "This build has no packed kernel for the device.",
     "remote_device": "The table lives in another process, where picasso-tf may not be loaded.",
     "single_lookup": "It has no fellow, feeds no concatenation, and its table fits the cache: nothing to gain.",

@@ -49,7 +49,14 @@ def _indicator(graph: Graph, node: Node) -> Indicator | None:
     missing_id = scalar(graph, missing)
     ranks = graph.shape(indices).dims, axis.tolist()
     counts_missing = missing_id is None or 0 <= missing_id < depth
-    if not ranks[0] or ranks[0][-1] != 2 or ranks[1] not in ([-2], -2, [1], 1) or depth < 0 or counts_missing:
+    if (
+        ranks[0] is None
+        or len(ranks[0]) != 2
+        or ranks[0][1] != 2
+        or ranks[1] not in ([-2], -2, [1], 1)
+        or depth < 0
+        or counts_missing
+    ):
         return None
     if graph.dtype_of(indices) != "int64" or graph.dtype_of(ids) not in ("int32", "int64"):
         return None

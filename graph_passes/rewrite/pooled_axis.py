@@ -95,6 +95,8 @@ def is_for_each(graph: Graph, column: TensorRef, ids: TensorRef) -> bool:
     dims, matrix = graph.shape(column).dims, graph.shape(ids).dims
     if dims is None or matrix is None or len(matrix) != 2 or dims[1] is None or dims[1] != matrix[1]:
         return False
+    if dims[0] == 1:  # repeated for all examples, unless there is but one
+        return matrix[0] == 1
     return dims[0] is None or matrix[0] is None or dims[0] == matrix[0]
 
 

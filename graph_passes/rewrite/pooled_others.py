@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from graph_passes.analysis.constants import constant
+from graph_passes.analysis.tables import GATHERS
 from graph_passes.ir import Graph, Node, TensorRef
 from graph_passes.rewrite.elementwise import ELEMENTWISE
 from graph_passes.rewrite.ids import RESHAPES
@@ -16,7 +17,7 @@ _UNSORTED = tuple(f"UnsortedSegment{kind}" for kind in _KINDS)
 _SPARSE = tuple(f"SparseSegment{kind}{more}" for kind in _KINDS for more in ("", "WithNumSegments"))
 _SEGMENT_OPS = (*_UNSORTED, *_SPARSE, *(f"Segment{kind}{version}" for kind in _KINDS for version in ("", "V2")))
 _REDUCTIONS = ("Sum", "Mean", "Prod", "Max", "Min")
-_SOURCES = ("ResourceGather", "ReadVariableOp")
+_SOURCES = (*GATHERS, "ReadVariableOp")
 _MOST_STEPS = 16  # between the rows and the op: clipping them to a norm takes eight
 
 
@@ -82,7 +83,7 @@ def _sums_duplicates(graph: Graph, node: Node) -> bool:
     if segments.op in ("Unique", "UniqueV2"):
         return node.op in _UNSORTED
     path = _path_from_rows(graph, node) if node.op in _UNSORTED else None
-    return path is not None and path[0].op == "ResourceGather" and path[0].inputs[1] == node.inputs[1]
+    return path is not None and path[0].op in GATHERS and path[0].inputs[-1] == node.inputs[1]
 
 
 def _path_from_rows(graph: Graph, node: Node) -> list[Node] | None:

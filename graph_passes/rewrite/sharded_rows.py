@@ -60,6 +60,8 @@ def stitched_gathers(graph: Graph) -> list[Node]:
 def sharded_rows(graph: Graph, stitch: Node) -> ShardedRows | None:
     """What a stitch of rows of several variables computes; None when it is no lookup in a list of shards."""
     gathers = _parts(graph, stitch)
+    if any(gather.op != "ResourceGather" or gather.name in graph.kept_for_data for gather in gathers):
+        return None
     places, parted = graph.producer(stitch.inputs[0]), graph.producer(gathers[0].inputs[-1])
     if any(node.op != "DynamicPartition" for node in (places, parted)) or len(gathers) < 2:
         return None
@@ -71,9 +73,9 @@ def sharded_rows(graph: Graph, stitch: Node) -> ShardedRows | None:
     if list(stitch.inputs[: len(gathers)]) != [TensorRef(places.name, port) for port in range(len(gathers))]:
         return None
     for port, gather in enumerate(gathers):
-        if gather.op != "ResourceGather" or gather.attr("batch_dims", 0):
+        if gather.inputs[1] != TensorRef(parted.name, port) or gather.attr("batch_dims", 0):
             return None
-        if gather.inputs[1] != TensorRef(parted.name, port) or len(graph.uses_of(TensorRef(gather.name))) != 1:
+        if len(graph.uses_of(TensorRef(gather.name))) != 1:
             return None
     if graph.shape(parted.inputs[1]).rank != 1 or not _counts_up(graph, places.inputs[0]):
         return None

@@ -26,6 +26,7 @@ from graph_passes.rewrite.gradients import GradientSource
 from graph_passes.rewrite.id_gradients import id_gradient
 from graph_passes.rewrite.ids import RESHAPES
 from graph_passes.rewrite.pooled_gradients import PACKET, POOLING_GRADIENTS, pooled_gradient
+from graph_passes.rewrite.shared_memory import may_be_written
 from graph_passes.rewrite.statement import NotPackable, Statement
 from graph_passes.rewrite.update_ids import Guards, UpdateIds, through_casts, trace_update_ids
 from graph_passes.rewrite.weighted_gradients import weighted_gradient
@@ -206,8 +207,8 @@ class Tracer:
             return self._expressions.make(ops[node.op], *args)
         if len(args) > _MAX_ADDENDS:
             raise NotPackable("update_arithmetic", f"'{node.name}' adds more than {_MAX_ADDENDS} tensors.")
-        if len(set(args)) > 1 and len(args) > 2 and len(graph.uses_of(node.inputs[0])) > 1:
-            # AddN begins with an input whose memory it may write to, which the first one's then is not.
+        if len(set(args)) > 1 and len(args) > 2 and not may_be_written(graph, node.inputs[0]):
+            # AddN begins with an input whose memory it may write to, which the first one's is not.
             raise NotPackable("update_arithmetic", f"'{node.name}' may add its tensors in another order.")
         total = args[0]
         for arg in args[1:]:

@@ -57,6 +57,14 @@ def test_those_of_other_devices_stay_apart() -> None:
     check(before, after, preserve=NAMES)
 
 
+def test_one_that_waits_for_one_of_another_device() -> None:
+    zero, one = "@ /device:CPU:0", "@ /device:CPU:1"
+    before = [f"a = NoOp(^w) {zero}", f"b = NoOp(^v) {one}", f"c = NoOp(^a) {one}", f"d = NoOp(^v) {zero}"]
+    before.append("n = Neg(x, ^c) {T = float32}")
+    after = [f"a = NoOp(^w, ^v) {zero}", f"b = NoOp(^v, ^w) {one}", "n = Neg(x, ^w) {T = float32}"]
+    check(before, after, preserve=[*NAMES, "d"], fetches=["n"])
+
+
 def test_in_a_session_any_of_them_may_be_run() -> None:
     base = "\n".join(["x = Placeholder() {dtype = float32}", "w = Neg(x) {T = float32}"])
     check(["a = NoOp(^w)", "b = NoOp(^w)"], None, base=base, preserve=NAMES)

@@ -131,3 +131,16 @@ def test_shards_in_another_process_stay_there() -> None:
 def test_no_more_than_the_fuel_allows() -> None:
     text = graph(*BASE, *MOD, *parts(), *stitched(), fetches=["rows"])
     check_rewrite(ShardedGathers(), text, None, declined={"rows": "out_of_fuel"}, fuel=0)
+
+
+def test_a_stitch_of_rows_and_of_something_else_stays() -> None:
+    other = arg("a", "float32", "<?,4>", 3)
+    lines = (*BASE, *MOD, *parts(), other, *stitched()[1:])
+    check_rewrite(ShardedGathers(), graph(*lines, fetches=["rows"]), None, declined={"rows": "sharded_table"})
+
+
+def test_a_session_may_fetch_the_rows_of_one_shard() -> None:
+    head = "\n".join((*BASE, *MOD, *parts(), *stitched()))
+    text = graph(head.replace("_Arg() {T = int32, index = 2}", "Placeholder() {dtype = int32}"), fetches=["rows", "a"])
+    text = text.replace("_Arg() {T = resource,", "VarHandleOp() {dtype = float32, shape = <10,4>,")
+    check_rewrite(ShardedGathers(), text, None, declined={"rows": "sharded_table"})

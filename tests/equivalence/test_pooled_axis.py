@@ -99,6 +99,8 @@ def by_hand(kind: str, table: tf.Variable, ids: tf.Tensor, scores: tf.Tensor) ->
         return tf.math.divide_no_nan(tf.reduce_sum(rows * column, 1), tf.reduce_sum(column, 1))
     if kind == "where":
         return tf.reduce_sum(tf.where((ids > 0)[:, :, None], rows, 0), -2)
+    if kind == "by place":
+        return tf.reduce_sum(rows * tf.constant(np.arange(1, 21).reshape(1, 20, 1), table.dtype), axis=1)
     return tf.reduce_sum(rows * scores[:, :, tf.newaxis], axis=1)
 
 
@@ -144,6 +146,11 @@ def test_weights_beside_the_ids(shape: list[int | None], code: str | None) -> No
     (graph,) = compare(hand_trainer("scores", shape, tf.float32)).graphs
     assert graph.lookups_packed == (len(WIDTHS) if code is None else 0) or code
     assert {item.code for item in graph.declined if item.code != "single_lookup"} == ({code} if code else set())
+
+
+def test_weights_that_are_the_same_for_all_examples_are_declined() -> None:
+    (graph,) = compare(hand_trainer("by place", [None, 20], tf.float32)).graphs
+    assert "weighted_form" in {item.code for item in graph.declined}
 
 
 def test_half_types_are_declined() -> None:

@@ -96,6 +96,12 @@ def test_the_wrapper_and_the_shape_function_say_what_is_wrong():
 
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=r"`depths\[0\]` is -1"):
         count.get_concrete_function()
+    indices, ids, shape = [[0, 0]], [1], [1, 1]
+    for names, depths in ((["a"], [1, 2]), ([], [1])):
+        with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="feature"):
+            library.ops().picasso_packed_indicators(
+                [indices], [tf.constant(ids)], [shape], feature_names=names, depths=depths
+            )
 
 
 def test_shapes_that_are_inferred():

@@ -39,6 +39,13 @@ def test_lookups_stay_where_the_build_has_no_kernel(monkeypatch: pytest.MonkeyPa
     check_rewrite(EmbeddingPacking(), text, None, declined={"a": "no_kernel", "b": "no_kernel"})
 
 
+def test_lookups_of_no_ids_stay_where_the_number_of_elements_does_not_tell_their_shape() -> None:
+    tables = [variable("t1"), variable("t2", index=1)]
+    lookups = [lookup("a", "t1, ids", "<?,0,4>"), lookup("b", "t2, ids", "<?,0,4>")]
+    text = graph(*tables, arg("ids", "int32", "<?,0>", 2), *lookups, fetches=["a", "b"])
+    check_rewrite(EmbeddingPacking(), text, None, declined={"a": "no_ids", "b": "no_ids"})
+
+
 def test_a_lone_lookup_in_a_table_beyond_the_cache_is_packed() -> None:
     table, ids = variable("t", "<1000000,32>"), arg("ids", index=1)
     check_rewrite(

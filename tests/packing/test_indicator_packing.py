@@ -101,3 +101,11 @@ def test_indicators_that_are_declined() -> None:
     check(both, None, {"a": "out_of_fuel", "b": "out_of_fuel"}, fuel=0, fetches=["a", "b"])
     gpu = [line.replace(" -> ", " @ /device:GPU:0 -> ") for line in both]
     check(gpu, None, {"a": "no_kernel", "b": "no_kernel"}, fetches=["a", "b"])
+
+
+def test_indices_of_a_vector_are_no_feature() -> None:
+    lines = [*indicator("a"), *indicator("b")]
+    text = graph(*INPUTS, *lines, fetches=["a", "b"]).replace(
+        "i = _Arg() {T = int64, index = 0} -> <?,2>", "i = _Arg() {T = int64, index = 0} -> <2>"
+    )
+    check_rewrite(IndicatorPacking(), text, None)

@@ -1,6 +1,7 @@
 #include "picasso_tf/cc/kernels/cross_call.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "picasso_tf/cc/kernels/fingerprint.h"
@@ -48,7 +49,8 @@ absl::Status Call::BindSparse(int number) {
   const Tensor& shape = context_->input(attrs_.ShapeOf(number));
   const bool good = indices.dims() == 2 && indices.dim_size(1) == 2 && values.dims() == 1 &&
                     values.dim_size(0) == indices.dim_size(0) && shape.dims() == 1 &&
-                    shape.NumElements() == 2 && shape.flat<int64_t>()(0) >= 0;
+                    shape.NumElements() == 2 && shape.flat<int64_t>()(0) >= 0 &&
+                    shape.flat<int64_t>()(0) <= std::numeric_limits<int32_t>::max();
   if (!good) {
     return InvalidIn(kOp, "column ", number, " is no SparseTensor of rank 2: its indices are ",
                      indices.shape().DebugString(), ", its values ", values.shape().DebugString(),

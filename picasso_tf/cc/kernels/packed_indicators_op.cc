@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "picasso_tf/cc/kernels/attr_checks.h"
+#include "picasso_tf/cc/kernels/indicator_attrs.h"
 #include "picasso_tf/cc/kernels/indicator_loops.h"
 #include "picasso_tf/cc/kernels/parallel_blocks.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -20,22 +20,20 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-constexpr char kOp[] = "PackedIndicators";
 constexpr int64_t kUnit = 1 << 15;  // elements; about as long as it takes to wake a thread
 
 class PackedIndicatorsOp : public tensorflow::OpKernel {
  public:
   explicit PackedIndicatorsOp(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("feature_names", &names_));
-    OP_REQUIRES_OK(context, context->GetAttr("depths", &depths_));
+    OP_REQUIRES_OK(context, ReadAttrs(*context, &attrs_));
   }
 
   void Compute(OpKernelContext* context) override {
-    std::vector<Feature> features(depths_.size());
-    std::vector<std::vector<int64_t>> widened(depths_.size());  // ids that are int32
-    std::vector<float*> outputs(depths_.size());
+    std::vector<Feature> features(attrs_.depths.size());
+    std::vector<std::vector<int64_t>> widened(attrs_.depths.size());  // ids that are int32
+    std::vector<float*> outputs(attrs_.depths.size());
     std::vector<Unit> units;
-    for (size_t i = 0; i < depths_.size(); ++i) {
+    for (size_t i = 0; i < attrs_.depths.size(); ++i) {
       Feature& feature = features[i];
       OP_REQUIRES_OK(context, Bind(context, i, &feature, &widened[i]));
       TensorShape shape;
@@ -71,7 +69,7 @@ class PackedIndicatorsOp : public tensorflow::OpKernel {
 
   absl::Status Bind(OpKernelContext* context, size_t i, Feature* feature,
                     std::vector<int64_t>* widened) const {
-    const size_t count = depths_.size();
+    const size_t count = attrs_.depths.size();
     const Tensor& indices = context->input(i);
     const Tensor& ids = context->input(count + i);
     const Tensor& shape = context->input(2 * count + i);
@@ -81,19 +79,18 @@ class PackedIndicatorsOp : public tensorflow::OpKernel {
                       (ids.dims() == 0 ||
                        (ids.dims() == 1 && ids.dim_size(0) == indices.dim_size(0)));
     if (!good) {
-      return InvalidIn(kOp, "'", names_[i], "' is no SparseTensor of rank 2: its indices are ",
+      return InvalidIn(kOp, "'", attrs_.names[i], "' is no SparseTensor of rank 2: its indices are ",
                        indices.shape().DebugString(), ", its values ", ids.shape().DebugString(),
                        ", its shape ", shape.SummarizeValue(2), ".");
     }
     *feature = {indices.flat<int64_t>().data(), Ids(ids, widened), ids.dims(), indices.dim_size(0),
-                shape.flat<int64_t>()(0), shape.flat<int64_t>()(1), depths_[i]};
+                shape.flat<int64_t>()(0), shape.flat<int64_t>()(1), attrs_.depths[i]};
     const int64_t bad = FindBadIndex(*feature);
     if (bad < 0) return absl::OkStatus();
-    return InvalidIn(kOp, "index ", bad, " of '", names_[i], "' is out of bounds or out of order.");
+    return InvalidIn(kOp, "index ", bad, " of '", attrs_.names[i], "' is out of bounds or out of order.");
   }
 
-  std::vector<std::string> names_;
-  std::vector<int64_t> depths_;
+  Attrs attrs_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Picasso>PackedIndicators").Device(tensorflow::DEVICE_CPU),

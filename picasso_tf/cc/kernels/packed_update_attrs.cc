@@ -124,6 +124,11 @@ absl::Status ReadWeights(const RawAttrs& raw, size_t count, Attrs* attrs) {
         return InvalidIn(op, "`gradient_weights[", at, "]` must be -1 for a gradient that is not ",
                          "of pooled ids or whose combiner is not 'sum', but it is ", weights, ".");
       }
+      const bool is_mask = weights >= 0 && raw.weights_types[weights] == tensorflow::DT_BOOL;
+      if (is_mask && gradient.pool != kEvenPool) {
+        return InvalidIn(op, "`gradient_weights[", at, "]` names weights of bool, which only a ",
+                         "gradient of equally many ids for each row can have.");
+      }
       ++at;
     }
   }

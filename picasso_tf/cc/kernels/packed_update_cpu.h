@@ -49,6 +49,7 @@ bool NumberByPool(const Program& program, const Table& table) {
   if (pool == nullptr || !pool->in_order || pool->weights != nullptr || pool->mask != nullptr) {
     return false;
   }
+  if (BitsFor(pool->num_rows + 1) + BitsFor(table.rows) > 64) return false;
   return !program.ComputesIdValues() && !PacketEnds<T>::NeedsSortedRows(program, table);
 }
 

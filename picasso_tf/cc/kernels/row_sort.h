@@ -16,8 +16,8 @@ namespace packed_update {
 // Bits that a number in [0, n) takes.
 inline int BitsFor(int64_t n) { return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1); }
 
-// Keys are row << id_bits | id, id being the number of the id in its table: one
-// integer each, all different, so that any sort is a stable one.
+// Keys are row << id_bits | id, id being the number of the id in its table: one integer
+// each. None but ids that are alike have equal keys, so that any sort is a stable one.
 class SortedIds {
  public:
   // With `group_bits` the ids are only brought into groups of 1 << group_bits rows,

@@ -1,11 +1,6 @@
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "picasso_tf/cc/kernels/attr_checks.h"
+#include "picasso_tf/cc/kernels/indicator_attrs.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
-#include "tensorflow/core/framework/types.h"
 
 namespace picasso {
 namespace indicators {
@@ -15,25 +10,15 @@ using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
 absl::Status InferShapes(InferenceContext* c) {
-  constexpr char kOp[] = "PackedIndicators";
-  int count = 0;
-  std::vector<std::string> names;
-  std::vector<int64_t> depths;
-  tensorflow::DataTypeVector id_types;
-  TF_RETURN_IF_ERROR(c->GetAttr("num_features", &count));
-  TF_RETURN_IF_ERROR(c->GetAttr("feature_names", &names));
-  TF_RETURN_IF_ERROR(c->GetAttr("depths", &depths));
-  TF_RETURN_IF_ERROR(c->GetAttr("id_types", &id_types));
-  TF_RETURN_IF_ERROR(CheckLength(kOp, "id_types", id_types.size(), count, "feature"));
-  TF_RETURN_IF_ERROR(CheckLength(kOp, "feature_names", names.size(), count, "feature"));
-  TF_RETURN_IF_ERROR(CheckLength(kOp, "depths", depths.size(), count, "feature"));
+  Attrs attrs;
+  TF_RETURN_IF_ERROR(ReadAttrs(*c, &attrs));
+  const int count = attrs.depths.size();
   for (int i = 0; i < count; ++i) {
     ShapeHandle ignored;
     TF_RETURN_IF_ERROR(c->WithRank(c->input(i), 2, &ignored));
     TF_RETURN_IF_ERROR(c->WithRankAtMost(c->input(count + i), 1, &ignored));
     TF_RETURN_IF_ERROR(c->WithRank(c->input(2 * count + i), 1, &ignored));
-    if (depths[i] < 0) return InvalidIn(kOp, "`depths[", i, "]` is ", depths[i], ".");
-    c->set_output(i, c->Matrix(c->UnknownDim(), depths[i]));
+    c->set_output(i, c->Matrix(c->UnknownDim(), attrs.depths[i]));
   }
   return absl::OkStatus();
 }
