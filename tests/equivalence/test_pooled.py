@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 from collections.abc import Callable
 
 import numpy as np
@@ -12,13 +11,14 @@ import pytest
 import tensorflow as tf
 
 from tests.equivalence.training import Snapshot, compare
+from tests.equivalence.update_situations import FULL
 
 ROWS, BATCH, MOST = 60, 24, 30
 WIDTHS = (8, 16, 5)
 SAFE, DEFAULT, PLAIN = "safe", "safe with a default id", "plain"
 OPTIMIZERS = ("SGD", "Adagrad", "Adam", "RMSprop", "Ftrl", "Nadam", "Adamax", "Adadelta", "AdamW")
 SLICE = ("SGD", "Adagrad", "Adam")
-CHOSEN = OPTIMIZERS if os.environ.get("PICASSO_FULL_MATRIX") else SLICE
+CHOSEN = OPTIMIZERS if FULL else SLICE
 
 
 def bags(seed: int, negative: bool, last: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
