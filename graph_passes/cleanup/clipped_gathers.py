@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from graph_passes.analysis.devices import device_type, home_task, task_of
 from graph_passes.analysis.tables import row_source
-from graph_passes.ir import Graph, Mutation, Node, TensorRef
+from graph_passes.ir import Graph, Mutation
 from graph_passes.ir.op_defs import TABLE_GATHER, has_kernel
 from graph_passes.pipeline.base import Declined, Pass, PassContext, PassReport, PassResult
 from graph_passes.rewrite.clipped_rows import ClippedRows, NotClipped, clipped_rows
-from graph_passes.rewrite.packed_nodes import kernel_name, retire, substitute
+from graph_passes.rewrite.packed_nodes import put_table_gather, retire
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _why_not(graph: Graph, rows: ClippedRows, home: str) -> NotClipped | None:
 
 def _clip(graph: Graph, mutation: Mutation, rows: ClippedRows) -> None:
     """Puts one gather of clipped rows in the place of the gather and what follows it."""
-    name, gather = kernel_name(graph, rows.result.name), rows.gather
+    gather = rows.gather
     source = row_source(graph, gather)
     attrs = {
         "dtype": gather.attr("dtype"),
@@ -94,14 +94,8 @@ def _clip(graph: Graph, mutation: Mutation, rows: ClippedRows) -> None:
         "shard_rows": source.rows,
         "shard_extras": source.extras,
         "max_norm": rows.max_norm,
-        "_output_shapes": [rows.result.output_shape()],
     }
-    node = Node(name, TABLE_GATHER, gather.inputs, gather.controls, gather.device, attrs)
-    if name == rows.result.name:
-        mutation.replace(node)
-    else:
-        mutation.add(node)
-        substitute(graph, mutation, rows.result, TensorRef(name), gather.attr("dtype"))
+    name = put_table_gather(graph, mutation, rows.result, gather.inputs, gather.controls, attrs)
     retire(graph, mutation, gather, name)
     for other in rows.between:
         mutation.remove(other)

@@ -8,10 +8,10 @@ from typing import ClassVar
 from graph_passes.analysis.devices import device_type, home_task, task_of
 from graph_passes.analysis.reachability import Reachability, group_levels
 from graph_passes.analysis.tables import table_of
-from graph_passes.ir import Graph, Mutation, Node, TensorRef
+from graph_passes.ir import Graph, Mutation, Node
 from graph_passes.ir.op_defs import TABLE_GATHER, has_kernel
 from graph_passes.pipeline.base import Declined, Pass, PassContext, PassReport, PassResult
-from graph_passes.rewrite.packed_nodes import DTYPES, kernel_name, retire, substitute
+from graph_passes.rewrite.packed_nodes import DTYPES, put_table_gather, retire
 from graph_passes.rewrite.sharded_rows import ShardedRows, sharded_rows, stitched_gathers
 
 
@@ -112,23 +112,16 @@ def _without_cycles(graph: Graph, found: list[ShardedRows], report: PassReport) 
 
 def _join(graph: Graph, mutation: Mutation, rows: ShardedRows) -> None:
     """Puts one gather in the place of those of all shards."""
-    name = kernel_name(graph, rows.name)
-    dtype, first = rows.gathers[0].attr("dtype"), rows.gathers[0]
+    first = rows.gathers[0]
     attrs = {
-        "dtype": dtype,
+        "dtype": first.attr("dtype"),
         "num_tables": len(rows.gathers),
         "Tindices": first.attr("Tindices"),
         "shard_rows": rows.shard_rows,
         "shard_extras": rows.extras,
-        "_output_shapes": [rows.stitch.output_shape()],
     }
     inputs = [*(gather.inputs[0] for gather in rows.gathers), rows.ids]
     controls = list(dict.fromkeys(control for member in rows.members for control in member.controls))
-    node = Node(name, TABLE_GATHER, inputs, controls, rows.stitch.device, attrs)
-    if name == rows.name:
-        mutation.replace(node)
-    else:
-        mutation.add(node)
-        substitute(graph, mutation, rows.stitch, TensorRef(name), dtype)
+    name = put_table_gather(graph, mutation, rows.stitch, inputs, controls, attrs)
     for gather in rows.gathers:
         retire(graph, mutation, gather, name)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from graph_passes.analysis.constants import constant, scalar
 from graph_passes.ir import Graph, Node, TensorRef
-from graph_passes.rewrite.gradients import GradientSource, trace_gradient
-from graph_passes.rewrite.ids import RESHAPES
+from graph_passes.rewrite.gradients import GradientSource, pooled_rows
 from graph_passes.rewrite.pooled_axis import before_layout, is_column, is_for_each, rows_and_weights
-from graph_passes.rewrite.ragged_gradients import ragged_gradient
-from graph_passes.rewrite.weighted_gradients import weighted_gradient
 
 
-def shared_rows(graph: Graph, ref: TensorRef, row: int, ids: TensorRef) -> GradientSource | None:
-    """Where gradient rows are read that ids share: with weights, in ragged rows, along axis 1; None: ids share none.
+def axis_gradient(graph: Graph, ref: TensorRef, row: int, ids: TensorRef) -> GradientSource | None:
+    """Where the gradient of sums along axis 1 is read; None for any other gradient.
 
     Args:
         graph: the graph.
@@ -23,22 +20,13 @@ def shared_rows(graph: Graph, ref: TensorRef, row: int, ids: TensorRef) -> Gradi
         row: width of the table's rows.
         ids: the ids, in any layout.
     """
-    weighted = weighted_gradient(graph, ref, row)
-    if weighted is not None:
-        return weighted[0]
-    return ragged_gradient(graph, ref, row) or _axis_gradient(graph, ref, row, ids)
-
-
-def _axis_gradient(graph: Graph, ref: TensorRef, row: int, ids: TensorRef) -> GradientSource | None:
     ref = _before_sum(graph, ref, ids)
     for rows, column in [(ref, None), *rows_and_weights(graph, graph.producer(ref))]:
         shared = _shared(graph, graph.producer(before_layout(graph, rows)), row)
         if shared is None or (column is not None and not is_for_each(graph, column, ids)):
             continue
-        source = trace_gradient(graph, shared, row)
-        if source.span not in (0, row):
-            source = GradientSource(shared)
-        return source._replace(even=True, weights=None if column is None else before_layout(graph, column))
+        weights = None if column is None else before_layout(graph, column)
+        return pooled_rows(graph, shared, row)._replace(even=True, weights=weights)
     return None
 
 
@@ -79,7 +67,7 @@ def _has_one_for_each_example(graph: Graph, ref: TensorRef, row: int) -> bool:
     if dims is not None and len(dims) == 3 and dims[1:] == (1, row):
         return True
     node = graph.producer(ref)
-    if node.op not in RESHAPES or node.op != "Reshape" or node.name in graph.fed:
+    if node.op != "Reshape" or node.name in graph.fed:
         return False
     # The gradient of a Sum states the shape of what was summed, with a 1 in the place of axis 1.
     stitch = graph.producer(node.inputs[1])

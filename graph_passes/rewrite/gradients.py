@@ -73,6 +73,12 @@ def trace_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource:
             return source
 
 
+def pooled_rows(graph: Graph, ref: TensorRef, row: int) -> GradientSource:
+    """Where rows are read that ids share: as `trace_gradient`, but each from the columns of one row of the matrix."""
+    source = trace_gradient(graph, ref, row)
+    return source if source.span in (0, row) else GradientSource(ref)
+
+
 def _cut(graph: Graph, node: Node, port: int) -> GradientSource | None:
     """What a slicing node cuts out of its input."""
     if node.op == "Slice":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from graph_passes.analysis.constants import scalar
 from graph_passes.ir import Graph, TensorRef
-from graph_passes.rewrite.axis_gradients import shared_rows
-from graph_passes.rewrite.gradients import GradientSource, trace_gradient
+from graph_passes.rewrite.axis_gradients import axis_gradient
+from graph_passes.rewrite.gradients import GradientSource, pooled_rows, trace_gradient
+from graph_passes.rewrite.ragged_gradients import ragged_gradient
+from graph_passes.rewrite.weighted_gradients import weighted_gradient
 
 
 def id_gradient(graph: Graph, ref: TensorRef, row: int, ids: TensorRef, may_pool: bool) -> GradientSource:
@@ -18,11 +20,17 @@ def id_gradient(graph: Graph, ref: TensorRef, row: int, ids: TensorRef, may_pool
         ids: the ids, in any layout.
         may_pool: whether a row may be told by its number in another tensor.
     """
-    if may_pool:
-        found = shared_rows(graph, ref, row, ids) or stitched_gradient(graph, ref, row)
-        if found is not None:
-            return found
-    return trace_gradient(graph, ref, row)
+    found = _shared_rows(graph, ref, row, ids) if may_pool else None
+    return trace_gradient(graph, ref, row) if found is None else found
+
+
+def _shared_rows(graph: Graph, ref: TensorRef, row: int, ids: TensorRef) -> GradientSource | None:
+    """With weights, in ragged rows, along axis 1, or for one of several shards; None: ids share no rows."""
+    weighted = weighted_gradient(graph, ref, row)
+    if weighted is not None:
+        return weighted[0]
+    found = ragged_gradient(graph, ref, row) or axis_gradient(graph, ref, row, ids)
+    return found or stitched_gradient(graph, ref, row)
 
 
 def stitched_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource | None:
@@ -43,7 +51,4 @@ def stitched_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource 
     dims = graph.shape(gradient).dims
     if dims is None or len(dims) != 2 or dims[1] != row:
         return None
-    rows = trace_gradient(graph, gradient, row)
-    if rows.span not in (0, row):
-        rows = GradientSource(gradient)
-    return rows._replace(pool=places)
+    return pooled_rows(graph, gradient, row)._replace(pool=places)

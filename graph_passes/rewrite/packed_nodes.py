@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from graph_passes.analysis.tables import RowSource
 from graph_passes.ir import DType, Graph, Mutation, Node, TensorRef
+from graph_passes.ir.op_defs import TABLE_GATHER
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 """Dtypes of rows that the packed ops have kernels for."""
@@ -79,6 +80,26 @@ def substitute(graph: Graph, mutation: Mutation, node: Node, ref: TensorRef, dty
         return
     mutation.redirect(TensorRef(node.name), ref)
     retire(graph, mutation, node, ref.node)
+
+
+def put_table_gather(
+    graph: Graph,
+    mutation: Mutation,
+    result: Node,
+    inputs: Sequence[TensorRef],
+    controls: Sequence[str],
+    attrs: dict[str, Any],
+) -> str:
+    """Puts a `Picasso>TableGather` in the place of the node whose result it gives; returns its name."""
+    name = kernel_name(graph, result.name)
+    attrs = {**attrs, "_output_shapes": [result.output_shape()]}
+    node = Node(name, TABLE_GATHER, inputs, controls, result.device, attrs)
+    if name == result.name:
+        mutation.replace(node)
+    else:
+        mutation.add(node)
+        substitute(graph, mutation, result, TensorRef(name), attrs["dtype"])
+    return name
 
 
 def retire(graph: Graph, mutation: Mutation, node: Node, packed: str) -> None:

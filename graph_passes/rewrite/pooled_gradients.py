@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from graph_passes.ir import Graph, Node, TensorRef
-from graph_passes.rewrite.gradients import GradientSource, trace_gradient
+from graph_passes.rewrite.gradients import GradientSource, pooled_rows
 from graph_passes.rewrite.ids import trace_ids
 from graph_passes.rewrite.pooled import COMBINERS
 from graph_passes.rewrite.sparse_filling import (
@@ -44,10 +44,7 @@ def pooled_gradient(
     if found is not None:
         gradient, pool = found.gradient, found.segments
         before = found.update_ids(graph)
-    rows = trace_gradient(graph, gradient, row)
-    if rows.span not in (0, row):
-        rows = GradientSource(gradient)
-    return rows._replace(pool=pool, combiner=POOLING_GRADIENTS[node.op]), before
+    return pooled_rows(graph, gradient, row)._replace(pool=pool, combiner=POOLING_GRADIENTS[node.op]), before
 
 
 class BeforeFilling(NamedTuple):

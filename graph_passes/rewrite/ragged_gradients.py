@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from graph_passes.analysis.constants import scalar
 from graph_passes.ir import Graph, Node, TensorRef
-from graph_passes.rewrite.gradients import GradientSource, trace_gradient
+from graph_passes.rewrite.gradients import GradientSource, pooled_rows
 from graph_passes.rewrite.ids import RESHAPES
 from graph_passes.rewrite.pooled_ragged import column_of_weights, factors, row_splits
 from graph_passes.rewrite.sparse_filling import are_zeros, without_ones
@@ -23,10 +23,7 @@ def ragged_gradient(graph: Graph, ref: TensorRef, row: int) -> GradientSource | 
         if taken is None:
             continue
         gradient, segments = taken
-        source = trace_gradient(graph, gradient, row)
-        if source.span not in (0, row):
-            source = GradientSource(gradient)
-        return source._replace(pool=segments, weights=weights)
+        return pooled_rows(graph, gradient, row)._replace(pool=segments, weights=weights)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graph_passes.analysis.constants import scalar
 from graph_passes.ir import Graph, Node, TensorRef
-from graph_passes.rewrite.gradients import GradientSource, trace_gradient
+from graph_passes.rewrite.gradients import GradientSource, pooled_rows
 from graph_passes.rewrite.ids import RESHAPES
 from graph_passes.rewrite.pooled_gradients import before_filling
 from graph_passes.rewrite.pooled_weights import before_cast, weights_of_column
@@ -37,10 +37,7 @@ def weighted_gradient(
     if filled is not None and filled.weights is not None:
         gradient, pool, weights = filled.gradient, filled.segments, filled.weights
         before = filled.update_ids(graph)
-    rows = trace_gradient(graph, gradient, row)
-    if rows.span not in (0, row):
-        rows = GradientSource(gradient)
-    return rows._replace(pool=pool, weights=weights), before
+    return pooled_rows(graph, gradient, row)._replace(pool=pool, weights=weights), before
 
 
 def _gathered(graph: Graph, product: Node) -> tuple[TensorRef, Node] | None:
